@@ -67,8 +67,8 @@ class ColumnTasks:
         if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
             # The chunks of one column are adjacent, so that its weights stay in L1 or L2.
             column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
-        # in the order of memory: otherwise each column would touch its own line in every iteration of the outer loops
         else:
+            # In the order of memory: otherwise every column would read a line of its own in each outer iteration.
             *rest, column, chunk = code.unflatten(t, [*extents, self.columns.count, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=True))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)

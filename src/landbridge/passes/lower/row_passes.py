@@ -1,10 +1,10 @@
-"""Products whose columns L1 does not keep: a block of each sum for many tiles of rows, then the next.
+"""Products whose columns L1 does not hold: many tiles of rows compute one block of each sum, then the next block.
 
-A tile of rows reads its columns from first to last, and so does the next, from the next cache; where all columns are
+A tile of rows reads its columns from first to last, and the next tile reads them again, from L2. If all columns are
 megabytes, the first tile of all waits for memory. But sums are added up in blocks (``sum_blocks.py``), and the columns
-of one block are few: all tiles of rows, in ``passes``, take their terms of one block, and totals stay in scratch. Each
-tile asks for its share of the next block's columns, so that memory is read all the time and waited for never. The order
-of the additions is that of tiles one by one.
+of one block are few. Therefore all tiles of rows of several *passes* add their terms of one block, and the totals stay
+in scratch. Each tile prefetches its share of the next block's columns, so that memory is read all the time and no tile
+waits for it. The order of additions is the same as without passes.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from landbridge.passes.lower.sum_blocks import block_of_sums
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
-#: Elements of the totals that a task keeps, on the stack of its thread.
+#: The capacity for the totals of a task, in elements, on the stack of its thread.
 _SCRATCH = 1 << 14
-#: Tasks that are enough where each reads columns from beyond L2.
+#: Enough tasks, if each of them reads columns from beyond L2.
 _FEW_TASKS = 16
-#: Tiles of rows below which a block is read again too seldom.
+#: With fewer tiles of rows, a block is read too seldom for passes to pay.
 _FEWEST_TILES = 4
-#: Runs of row tiles, and what is known of their padding.
+#: Runs of row tiles, each with what is known of its padding.
 Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 
 @record(frozen=True)
 class RowPasses:
-    """How a nest with one schedule goes block by block: the loop whose iterations are cut into blocks, and the
-    iterations of one; ``around`` are the reduction loops outside of it.
+    """How a nest is computed block by block: the loop that is cut into blocks, the iterations of a block, and the
+    reduction loops ``around`` it.
 
-    ``across`` are the outer loops that columns do not depend on: each of their iterations passes over all rows.
-    ``tasks``: how many are enough, those of the same columns counted apart.
+    ``across`` are the outer loops that columns do not depend on; each of their iterations is a pass over all rows.
+    ``tasks``: how many tasks are enough, counting those of the same columns separately.
     """
 
     dim: int
@@ -60,7 +60,9 @@ class RowPasses:
 
 
 def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> RowPasses | None:
-    """How ``nest`` goes block by block over its ``rows``, or None where its columns are near, or it cannot."""
+    """Returns how ``nest`` is computed block by block over ``rows``; None if L1 or L2 holds its columns, or if it is
+    not possible.
+    """
     main = nest.reduction
     if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.asks_ahead:
         return None
@@ -81,7 +83,7 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
     at_edges = any(
         padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in rows
-    )  # rows are no tasks then
+    )  # rows cannot be divided into tasks then
     enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
     tile = sched.column_runs[0].tile
     fits = nest.dims[sched.rows].extent * tile * sched.lanes <= _SCRATCH
@@ -93,29 +95,30 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
 
 
 def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
-    """Whether padding cuts iterations of ``dims`` off, so that blocks would begin elsewhere than in tiles one by
-    one."""
+    """Returns whether padding clips iterations of ``dims``, so that blocks would begin elsewhere than without
+    passes.
+    """
     assert nest.reduction is not None
     guards = (g for r in nest.reduction.reads if isinstance(r, ElementAccess) for g in r.guards)
     return any(g.index.uses(d) for g in guards for d in dims)
 
 
 def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
-    """The reads whose vectors all rows share."""
+    """Returns the reads whose vectors all rows share."""
     assert nest.reduction is not None and sched.lane is not None and sched.rows is not None
     reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess))
     return [r for r in reads if r.uses(sched.lane) and not r.varies(sched.rows)]
 
 
 def totals_memory(code: Code, nest: Nest) -> SSAValue:
-    """Room for the totals of a task. It is as large in each kernel, so that they can share code."""
+    """Allocate the totals of a task. They have the same size in all kernels, so that kernels can share code."""
     main = nest.reduction
     assert main is not None
     return code.add_op(memref.AllocaOp.get(main.writes[0].element, alignment=64, shape=[_SCRATCH]))
 
 
 class BlockTasks:
-    """The tasks of one run of column tiles, which go block by block; each pass is over all ``rows``."""
+    """The tasks of one run of column tiles, which are computed block by block; each pass is over all ``rows``."""
 
     def __init__(
         self,
@@ -147,7 +150,7 @@ class BlockTasks:
         self.count: Extent = tasks * self._parts
 
     def emit(self, code: Code, first: Index, last: Index) -> None:
-        """Tasks ``first .. last``: those of the same columns at once."""
+        """Emit tasks ``first .. last``; those of the same columns are computed together."""
         parts = self._parts
 
         def columns(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -173,7 +176,7 @@ class BlockTasks:
         code.loop(code.quotient(first, parts), code.floordiv(code.add(last, parts - 1), parts), 1, [], columns)
 
     def _some(self, start: Index, count: Index, column: Index) -> None:
-        """All blocks for ``count`` passes from ``start`` on, and then what follows the sums."""
+        """Emit all blocks for ``count`` passes from ``start`` on, then the stages after the sums."""
         code, nest, how, terms = self._code, self._nest, self._how, self._terms
         terms.totals.clear(code, nest, count, self._rows_each)
 
@@ -196,7 +199,7 @@ class BlockTasks:
         self._over(self._rest, start, count, column)
 
     def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
-        """``count`` passes from ``start`` on."""
+        """Emit ``count`` passes from ``start`` on."""
         code = self._code
 
         def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -211,7 +214,7 @@ class BlockTasks:
 
 @record(frozen=True)
 class _Totals:
-    """Sums of ``rows`` rows of ``columns`` vectors, in scratch."""
+    """The sums of ``rows`` rows of ``columns`` vectors, in scratch."""
 
     columns: int
     lanes: int
@@ -219,11 +222,11 @@ class _Totals:
     rows: int
 
     def at(self, code: Code, row: Index, n: int) -> Index:
-        """The place of a vector."""
+        """Returns the location of a vector."""
         return code.add(code.mul(row, self.columns * self.lanes), n * self.lanes)
 
     def clear(self, code: Code, nest: Nest, passes: Index, rows_each: int) -> None:
-        """Let all sums of some passes be what sums start with."""
+        """Set all sums of some passes to the initial value of the reduction."""
         main = nest.reduction
         assert main is not None and main.inits[0] is not None
         start = code.splat(main.inits[0], main.writes[0].element, self.lanes)
@@ -237,7 +240,7 @@ class _Totals:
 
 
 class _PassEmitter(NestEmitter):
-    """Emits passes; ``before``: what the number of a row is less than its number in scratch."""
+    """Emits passes. ``before`` is the number of rows in scratch before the first row of the pass."""
 
     def __init__(
         self, code: Code, nest: Nest, sched: Schedule, buffers: dict[SSAValue, SSAValue], totals: _Totals
@@ -247,15 +250,15 @@ class _PassEmitter(NestEmitter):
         self.before: Index = 0
 
     def row_of(self, t: Tile, m: int) -> Index:
-        """The number in scratch of row ``m`` of a tile."""
+        """Returns the row in scratch of row ``m`` of a tile."""
         return self.code.add(self.code.add(self.before, t.row), m)
 
 
 class _RestEmitter(_PassEmitter):
-    """The stages after the reduction, of totals."""
+    """Emits the stages after the reduction, which read the totals."""
 
     def tile(self, t: Tile) -> None:
-        """The stages of one tile, and the stores."""
+        """Emit the stages of one tile, and the stores."""
         element = self.nest.stages[0].writes[0].element
         self.operands.forget()
         registers: Slots = {}
@@ -267,12 +270,12 @@ class _RestEmitter(_PassEmitter):
 
 
 class _TermsEmitter(_PassEmitter):
-    """The terms of one block, added to totals. ``block``: its loop, first and last iteration, and how many it has."""
+    """Adds the terms of one block to the totals. ``block``: its loop, first iteration, end, and greatest length."""
 
     block: tuple[int, Index, Index, int]
 
     def tile(self, t: Tile) -> None:
-        """One block of the sums of one tile."""
+        """Emit one block of the sums of one tile."""
         code, main = self.code, self.nest.reduction
         assert main is not None
         dim, low, high, iterations = self.block
@@ -285,11 +288,14 @@ class _TermsEmitter(_PassEmitter):
             code.store_vector(fold(code, main, total, value), self.totals.scratch, at, self.totals.lanes, 0)
 
     def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, iterations: int) -> Index:
-        """How far the next block of the columns ``r`` lies: behind the last of a loop is the first of the next
-        iteration of the loop around it, or else of the next columns."""
+        """Returns the distance in memory, in elements, from a block of the columns ``r`` to the next one.
+
+        After the last block of a loop comes the first block of the next iteration of the loop around it, or of the next
+        columns.
+        """
         code, step, extent = self.code, r.index.coeff(dim), self.nest.dims[dim].extent
         last = (extent - 1) // iterations * iterations
-        # 1 or 0, by no quotient: where code is shared, the extent is a word
+        # 1 or 0, computed without a division: in shared code the extent is a word
         is_last = code.minimum(code.maximum(code.add(low, 1 + iterations - extent), 0), 1)
         around = self.sched.inner[: self.sched.inner.index(dim)]
         next_iteration = r.index.coeff(around[-1]) if around else t.columns * _column_step(r, self.sched)
@@ -297,8 +303,7 @@ class _TermsEmitter(_PassEmitter):
         return code.add(code.mul(is_last, further), iterations * step)
 
     def _requested(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
-        """What asks for the share of tile ``t`` of the next block's columns, of those that the innermost loop has read
-        when it ends."""
+        """Returns a function that emits the prefetches of tile ``t``: its share of the columns of the next block."""
         code, sched, nest = self.code, self.sched, self.nest
         last = sched.inner[-1]
         extent = nest.dims[last].extent
@@ -323,6 +328,6 @@ class _TermsEmitter(_PassEmitter):
 
 
 def _column_step(r: ElementAccess, sched: Schedule) -> int:
-    """How far apart in memory neighbouring columns of ``r`` are."""
+    """Returns the distance in memory, in elements, between neighbouring columns of ``r``."""
     assert sched.columns is not None
     return r.index.coeff(sched.columns) * (sched.lanes if sched.columns == sched.lane else 1)

@@ -1,7 +1,8 @@
-"""Windows that neighbouring rows of a tile share, of pools: each row of what they read is folded along the window once,
-and then into every row of the tile whose window it is in.
+"""Windows of pools that neighbouring rows of a tile share.
 
-A maximum or a sum over 3 x 3 then takes three loads and five or six operations for a row of a tile, not nine of each.
+Each row that is read is folded along the window once, and the result is folded into every row of the tile whose window
+contains it. A maximum or a sum over 3 x 3 then takes three loads and five or six operations per row of a tile, not nine
+of each.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.records import record
 
-#: Iterations of a window along the rows, and along all its other loops, that are written out at most.
+#: The most unrolled iterations of a window: along the rows, and along all its other loops.
 MOST_ROWS, MOST_OTHERS = 8, 8
 
 
 @record(frozen=True)
 class RowWindow:
-    """Loop ``dim``, of ``iterations``, moves the window along the rows, each of which is ``stride`` iterations further;
-    the loops ``written_out`` lie within a row."""
+    """A window that moves along the rows by loop ``dim`` of ``iterations``; each row is ``stride`` iterations further
+    on.
+
+    The loops ``written_out``, inside a row, are fully unrolled.
+    """
 
     read: ElementAccess
     dim: int
@@ -38,14 +42,16 @@ class RowWindow:
     written_out: tuple[int, ...]
 
     def places(self, rows: int) -> Iterator[list[tuple[int, int]]]:
-        """For each row that ``rows`` rows read: which of these do, and in which iteration."""
+        """Yields, for each row that ``rows`` rows of a tile read, the pairs of tile row and iteration that read it."""
         for at in range((rows - 1) * self.stride + self.iterations):
             yield [(m, at - m * self.stride) for m in range(rows) if 0 <= at - m * self.stride < self.iterations]
 
 
 def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> RowWindow | None:
-    """The window that rows of a tile share, if all that the reduction of ``nest``, loops ``inner``, does is to fold it
-    in vectors along ``lane``."""
+    """Returns the window that rows of a tile share; None if there is none.
+
+    The reduction of ``nest``, over loops ``inner``, must only fold the window, in vectors along ``lane``.
+    """
     main = nest.reduction
     if main is None or rows is None or lane is None or lane in (rows, *inner) or nest.bounds or nest.is_scan:
         return None
@@ -63,7 +69,9 @@ def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[i
 
 
 def _stride(index: Linear, rows: int, d: int) -> int | None:
-    """Iterations of loop ``d`` that a step along ``rows`` is; None where it is no number of them."""
+    """Returns how many iterations of loop ``d`` advance ``index`` as far as one row; None if it is not a whole
+    number.
+    """
     step, iteration = index.coeff(rows), index.coeff(d)
     if (
         index.rest
@@ -78,7 +86,7 @@ def _stride(index: Linear, rows: int, d: int) -> int | None:
 
 
 def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:
-    """The loops of the window but ``dim`` that are short, of whose padding only lanes tell."""
+    """Returns the short loops of the window other than ``dim``; loops whose padding depends on the row are left out."""
     tested = [g for g in read.guards if g not in lane_guards(read, lane)]
     found = [d for d in inner if d != dim and not any(g.index.uses(d) for g in tested)]
     extents = [nest.dims[d].extent for d in found]
@@ -88,7 +96,7 @@ def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAcces
 def fold_row(
     code: Code, nest: Nest, window: RowWindow, lanes: int, read: Callable[[dict[int, int]], SSAValue]
 ) -> SSAValue:
-    """A row folded along the loops that are written out; ``read`` reads it at an iteration of each."""
+    """Returns one row folded along the unrolled loops; ``read`` reads it at given iterations of these loops."""
     main = nest.reduction
     assert main is not None
     argument = main.body.args[main.reads.index(window.read)]

@@ -1,4 +1,4 @@
-"""How a dim is cut into tiles: runs of equal ones, one after the other, or over each other at the end."""
+"""Runs of tiles: how the iterations of a dim are cut into tiles, one after the other or overlapping at the end."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from landbridge.sizes.size import Extent, Size, ceildiv, same
 
 @record(frozen=True)
 class Run:
-    """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
+    """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 is the number of active lanes of
     the last vector. Dims without lanes have ``mask`` 0.
 
-    No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
-    what the tile before it has, and stores it again unless it is to be stored ``once``. Of a dim shorter than a tile
-    ``last`` is negative, and there is no such tile.
+    If ``last`` is not None, no tile begins after it. The last tile then ends with the dim, and computes some results of
+    the tile before it again; it stores them again unless ``once``. If the dim is shorter than a tile, ``last`` is
+    negative, and the run has no valid tile.
 
-    ``end``: of an open lane, its elements; the last tile may reach beyond them.
+    ``end``: the elements of an open lane loop; the last tile may reach beyond them.
     """
 
     start: Extent
@@ -28,21 +28,25 @@ class Run:
 
     @property
     def leads(self) -> bool:
-        """Whether these are the tiles of an open number of iterations, and not what is left over."""
+        """Returns whether the run has the full tiles of an open number of iterations, and not the iterations left
+        over.
+        """
         return self.last is not None or (isinstance(self.count, Size) and self.start == 0)
 
 
 def dividing_tile(extent: Extent, tile: int) -> int:
-    """``tile``, or of an open extent the largest that is at least half of it and leaves nothing over."""
+    """Returns ``tile``; or for an open extent the largest tile that divides it and is at least half of ``tile``, if
+    there is one.
+    """
     if isinstance(extent, int):
         return tile
     return next((t for t in range(tile, tile // 2, -1) if extent % t == 0), tile)
 
 
 def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
-    """Full tiles, then what is left; a masked last vector is part of the last tile.
+    """Returns full tiles, then the iterations left over; a masked last vector is part of the last tile.
 
-    Of an open extent what is left goes by smaller and smaller tiles.
+    Iterations left over of an open extent are cut into smaller and smaller tiles.
     """
     runs = []
     full, left = divmod(extent, tile)
@@ -58,8 +62,11 @@ def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
 
 
 def even_runs(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """``runs``, or where the last tile has half of the others' iterations or less, it and the one before it with as
-    many each: they cost as much together, and the short one waits for its sums no more."""
+    """Returns ``runs``, with the last two tiles made equal if the last has at most half of the iterations of the
+    others.
+
+    Together they cost the same, and no short tile waits for the latency of its sums.
+    """
     if len(runs) != 2:
         return runs
     whole, left = runs
@@ -70,7 +77,7 @@ def even_runs(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 
 def _smaller_runs(start: Extent, left: Extent, tile: int) -> tuple[Run, ...]:
-    """The ``left`` iterations from ``start`` on, fewer than ``tile``."""
+    """Returns runs for the ``left`` iterations from ``start`` on, which are fewer than ``tile``."""
     smaller = smaller_tile(tile)
     full, rest = divmod(left, smaller)
     run = Run(start, full, smaller)
@@ -80,15 +87,17 @@ def _smaller_runs(start: Extent, left: Extent, tile: int) -> tuple[Run, ...]:
 
 
 def smaller_tile(tile: int) -> int:
-    """The tiles that what is left of an open extent is cut into, which is less than ``tile``."""
+    """Returns the tile that iterations left over of an open extent are cut into; it is smaller than ``tile``."""
     return max(1, tile // 3)
 
 
 def masked_run(extent: Size, lanes: int, tile: int) -> Run:
-    """Tiles of ``tile`` vectors over an open number of elements, the last of which keeps what is left."""
+    """Returns tiles of ``tile`` vectors over an open number of elements; the last vector is masked."""
     return Run(0, ceildiv(extent, tile * lanes), tile, end=extent)
 
 
 def overlapping_run(extent: Extent, tile: int, *, once: bool = False) -> Run:
-    """Tiles over all of ``extent``, the last of which ends where that does; ``once``: each is stored by one."""
+    """Returns tiles over all of ``extent``, the last of which ends with it; ``once``: each iteration is stored by one
+    tile only.
+    """
     return Run(0, ceildiv(extent, tile), tile, last=extent - tile, once=once)

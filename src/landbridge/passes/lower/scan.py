@@ -1,6 +1,7 @@
-"""Running folds: a PrimFunc whose iterations each continue one fold of every element, as a nest of those elements.
+"""Recognizes running folds: PrimFuncs in which each iteration updates the state of every element.
 
-The iterations are the nest's one reduction loop, and elements are tasks. The prefix sum of an axis is such a fold.
+Such a PrimFunc is one nest: the iterations are its only reduction loop, and the elements are tasks. An example is the
+prefix sum along an axis.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from landbridge.sizes.size import at_least
 
 
 def scan_nest(prim: PrimView) -> Nest | None:
-    """The nest of a PrimFunc that is one running fold; None of all others.
+    """Returns the nest of a PrimFunc that is one running fold; None for all others.
 
-    Such a one sets its state to a constant and then iterates one stage, each element of which reads and writes
+    A running fold sets its state to a constant and then iterates one stage. Each element of this stage reads and writes
     its own state, and writes a result of its own in each iteration.
     """
     first, iterations, last = _sections(prim)
@@ -69,7 +70,7 @@ def scan_nest(prim: PrimView) -> Nest | None:
 
 
 def _sections(prim: PrimView) -> tuple[Generic | None, tuple[StepsOp, PrimView] | None, bool]:
-    """The one stage before the iterations, the iterations, and whether there is more than that."""
+    """Returns the only stage before the iterations, the iterations, and whether the PrimFunc has other stages."""
     before: list[Generic] = []
     iterations: list[tuple[StepsOp, PrimView]] = []
     more = False
@@ -86,19 +87,21 @@ def _sections(prim: PrimView) -> tuple[Generic | None, tuple[StepsOp, PrimView] 
 
 
 def _reversed(dims: Sequence[LoopDim]) -> dict[int, Linear]:
-    """Places of iterations that go from the last to the first, by where they are."""
+    """Returns indices of loops, with the order of the first loop reversed."""
     last = dims[0].extent - 1
     return {d: Linear(0, {d: 1}) if d else Linear(last, {0: -1}) for d in range(len(dims))}
 
 
 def _computes(stage: Stage) -> bool:
-    """Whether a body is operations on what it is given alone."""
+    """Returns whether a body consists of operations on its arguments and constants alone."""
     return not any(isinstance(op, linalg.ops.IndexOp | memref.LoadOp) for op in stage.body.ops)
 
 
 def fold_of(stage: Stage) -> Operation | None:
-    """The operation by which ``stage``, a running fold, makes the next state of the last, where it may be done in any
-    order and the result is made of one of both states alone."""
+    """Returns the operation that computes the next state of ``stage``, a running fold; None if it must run in order.
+
+    It may be reordered if it is associative and the result is computed from one of the two states alone.
+    """
     assert stage.scan is not None and stage.body.last_op is not None
     state = stage.body.args[stage.scan.state]
     shown, following = stage.body.last_op.operands

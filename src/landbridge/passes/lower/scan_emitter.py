@@ -1,8 +1,8 @@
-"""Code of a running fold: the state of each element stays in registers from iteration to iteration.
+"""Emits running folds; the state of each element stays in registers between iterations.
 
-Lanes go along the elements or, where neighbours in memory are neighbouring iterations, along the iterations: the
-prefixes of a vector's lanes take as many steps as it takes to double 1 to the lanes (Hillis and Steele, "Data parallel
-algorithms", 1986), and chains of additions are as much shorter.
+Lanes lie along the elements. If iterations are contiguous in memory, they lie along the iterations instead: the
+prefixes of a vector of n lanes take log2(n) steps (Hillis and Steele, "Data parallel algorithms", 1986), and the chain
+of dependent additions is n times shorter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ScanEmitter:
         self._iteration = next(iter(sched.inner), None)
 
     def emit(self) -> None:
-        """All iterations of every element of the tile, then their last states."""
+        """Emit all iterations of every element of the tile, then the stores of their final states."""
         sched = self._sched
         states = self._along_iterations() if sched.horizontal else self._iterations(0, self._extent(), self._first())
         self._operands.forget()
@@ -67,7 +67,9 @@ class ScanEmitter:
         states: list[SSAValue],
         iteration: Callable[[list[SSAValue]], list[SSAValue]],
     ) -> list[SSAValue]:
-        """``iteration`` at each place from ``low`` to ``high`` by ``step``, which divides them, in the fold's order."""
+        """Emit ``iteration`` for indices from ``low`` to ``high`` in steps of ``step``, which divides the range, in the
+        fold's order.
+        """
         code, d = self._code, self._iteration
         if d is None:
             return iteration(states)
@@ -82,7 +84,7 @@ class ScanEmitter:
         return result
 
     def _iterations(self, low: Extent, high: Extent, states: States) -> States:
-        """The iterations at places ``low .. high``, each of all elements of the tile beside each other."""
+        """Emit iterations ``low .. high``, each for all elements of the tile."""
         operands, stage, t = self._operands, self._stage, self._tile
 
         def iteration(carried: list[SSAValue]) -> list[SSAValue]:
@@ -99,7 +101,7 @@ class ScanEmitter:
         return dict(zip(states, self._places(low, high, 1, list(states.values()), iteration), strict=True))
 
     def _along_iterations(self) -> States:
-        """The iterations by vectors, and one by one those that fill none: the last ones in memory."""
+        """Emit the iterations as vectors, and one by one those that fill no vector, which are the last in memory."""
         extent, lanes, states = self._extent(), self._sched.lanes, self._first()
         whole = extent // lanes * lanes
         one_by_one = replace(self._sched, lane=None, lanes=1, horizontal=False)
@@ -110,7 +112,7 @@ class ScanEmitter:
         return rest._iterations(whole, extent, self._vectors(whole, states))
 
     def _vectors(self, whole: Extent, states: States) -> States:
-        """The iterations at places ``0 .. whole``, a vector of them at a time."""
+        """Emit iterations ``0 .. whole``, one vector at a time."""
         code, lanes, element = self._code, self._sched.lanes, self._stage.writes[1].element
         carried = [code.broadcast(state, lanes) for state in states.values()]
         result = self._places(0, whole, lanes, carried, lambda now: [self._vector(each) for each in now])
@@ -119,8 +121,9 @@ class ScanEmitter:
         }
 
     def _vector(self, state: SSAValue) -> SSAValue:
-        """A vector of iterations, of which ``state`` has the state before them in every lane; that after them
-        likewise."""
+        """Emit one vector of iterations. ``state`` has the state before them in every lane; returns the state after
+        them, likewise.
+        """
         code, stage, t, lanes = self._code, self._stage, self._tile, self._sched.lanes
         fold, element = fold_of(stage), stage.writes[1].element
         assert fold is not None and stage.body.last_op is not None
@@ -154,7 +157,7 @@ class ScanEmitter:
         return combined(state, self._shuffled(terms, terms, [last] * lanes))
 
     def _moved(self, value: SSAValue, neutral: SSAValue, distance: int) -> SSAValue:
-        """Each lane is what ``distance`` lanes before it has, in the fold's order; the first ones are ``neutral``."""
+        """Returns ``value`` shifted by ``distance`` lanes in the fold's order; the first lanes are ``neutral``."""
         lanes = range(self._sched.lanes)
         sources = [i + distance if self._scan.back else i - distance for i in lanes]
         return self._shuffled(value, neutral, [s if s in lanes else len(lanes) + i for i, s in enumerate(sources)])

@@ -1,4 +1,4 @@
-"""How a running fold runs: along which loop its vectors lie, and which elements are tasks."""
+"""Schedules running folds: chooses the loop that vectors lie along, and the elements that are tasks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from landbridge.passes.lower.scan import fold_of
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import expected_size
 
-#: Vectors of elements beside each other, so that an iteration takes whole lines of memory and its additions overlap.
+#: The vectors of elements in a tile: an iteration then reads whole cache lines, and its additions overlap.
 _VECTORS = 8
 _ONE = (Run(0, 1, 1),)
 
 
 def scan_schedule(nest: Nest, machine: VectorUnit) -> Schedule:
-    """The schedule of a simplified nest that is a running fold."""
+    """Returns the schedule of a simplified nest that is a running fold."""
     elements = [d for d, dim in enumerate(nest.dims) if not dim.reduction]
     iterations = tuple(d for d, dim in enumerate(nest.dims) if dim.reduction)
     stage = nest.stages[0]
@@ -43,7 +43,9 @@ def scan_schedule(nest: Nest, machine: VectorUnit) -> Schedule:
 
 
 def _lane_of_elements(nest: Nest, elements: list[int], lanes: int) -> int | None:
-    """The longest loop of elements that every operand lies along, or is one number for."""
+    """Returns the longest loop of elements along which every operand is contiguous, or one scalar; None if there is
+    none.
+    """
 
     def lies_along(d: int) -> bool:
         reads = [walk_of(a, d) for a in nest.accesses()]
@@ -55,7 +57,7 @@ def _lane_of_elements(nest: Nest, elements: list[int], lanes: int) -> int | None
 
 
 def _follows_iterations(nest: Nest, iterations: tuple[int, ...], lanes: int) -> bool:
-    """Whether vectors may lie along the iterations."""
+    """Returns whether vectors may lie along the iterations."""
     stage = nest.stages[0]
     if not iterations or expected_size(nest.dims[iterations[0]].extent) < lanes or fold_of(stage) is None:
         return False

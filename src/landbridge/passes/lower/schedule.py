@@ -1,9 +1,9 @@
-"""How a nest runs: which loop is the vector lane, which are blocked in registers, which are tasks.
+"""Schedules a nest for a CPU: chooses the vector lanes, the register tile and the tasks.
 
-The register block is ``rows x columns`` accumulators: ``columns`` are vectors along the lane (or along a loop
-that walks more weights), ``rows`` reuse each of those vectors. It must fit the target's vector registers: the
-block, one vector a column, and one broadcast (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication", 2008, section 6).
+A register tile has ``rows x columns`` accumulators (M and N of a product). ``columns`` are vectors along the lane loop,
+or along a loop that reads other weights; each row uses each of these vectors again. The tile must fit the vector
+registers of the target: the accumulators, one vector per column, and one broadcast (Goto and van de Geijn, "Anatomy of
+High-Performance Matrix Multiplication", 2008, section 6).
 """
 
 from __future__ import annotations
@@ -42,30 +42,32 @@ from landbridge.records import record
 from landbridge.sizes.size import Size, expected_size
 from landbridge.targets.machine import FMA_LATENCY
 
-#: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
+#: The least scalar operations of a task, so that the cost of handing it to a thread is small in comparison.
 TASK_WORK = 1 << 19
-#: Operations of a body that a tile of transposed vectors repeats for each of as many rows as there are lanes; of a
-#: longer one the tile is of ``SHORT_TILE`` rows.
+#: Transposed tiles have as many rows as lanes if the body has at most ``SHORT_BODY`` operations; otherwise they have
+#: ``SHORT_TILE`` rows, because the body is repeated for each row.
 SHORT_BODY, SHORT_TILE = 12, 4
-#: Copies beside each other of a body with a function such as an exponential, where each constant of it has a register.
+#: The unrolled copies of a body with a function such as exp, on targets where each of its constants takes a register.
 _COPIES_OF_FUNCTIONS = 2
-#: Functions of a body, as of an LSTM's gates, above which there are no registers for a second copy of it.
+#: With more functions in a body, as in the gates of an LSTM, there are no registers for a second copy of it.
 _FEW_FUNCTIONS = 2
-#: Operations of the dialect ``math`` that are one instruction.
+#: Operations of the dialect ``math`` that take one instruction.
 _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
-#: Tasks above which nothing is cut further: enough for any number of threads.
+#: Enough tasks for any number of threads; nothing is divided further.
 MANY_TASKS = 64
 
 
 @record(frozen=True)
 class VectorUnit:
-    """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
-    that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
-    instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
-    load may be of any of its lanes. ``l1_bytes``: of L1, ``l2_bytes``: of the
-    caches that are a core's own; 0 where they are not known. ``asks_ahead``: memory may be asked for before it is
-    read. ``narrow_is_cheaper``: a vector of half as many bytes may take less to multiply; ``two_passes``: it is known
-    to take half. ``unrolls``: some iterations of a long loop follow each other in its body."""
+    """The properties of a target's vectors and caches that schedules depend on.
+
+    ``vector_bytes`` is the width of a vector, ``registers`` the number of vector registers, and ``max_lanes`` the most
+    lanes of a vector of any element type. ``by_lane``: one instruction multiplies a vector by one lane of another, and
+    a scalar in memory must be loaded first; otherwise it is a memory operand. ``masks``: a load may be masked.
+    ``l1_bytes`` is the size of L1, ``l2_bytes`` that of the caches of one core; 0 if unknown. ``prefetches``: prefetch
+    instructions pay. ``narrow_is_cheaper``: multiplying vectors of half the width may take less time; ``two_passes``:
+    it is known to take half. ``unrolls``: long loops are unrolled.
+    """
 
     vector_bytes: int
     registers: int
@@ -80,39 +82,44 @@ class VectorUnit:
     unrolls: bool = False
 
     def l1_columns(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
-        """How many columns of ``nest`` L1 keeps."""
+        """Returns how many columns of ``nest`` stay in L1."""
         return l1_columns(nest, lane, lanes, inner, self.l1_bytes) if self.l1_bytes else MANY
 
     def beyond_l2(self, nest: Nest, lane: int | None, rows: int | None) -> float:
-        """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from beyond L2."""
+        """Returns the share of passes over all ``rows`` of ``nest`` in which columns come from beyond L2."""
         return beyond_l2_share(nest, lane, rows, self.l2_bytes) if self.l2_bytes else 0.0
 
     def retained(
         self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS
     ) -> int:
-        """How many rows, of ``most``, L1 keeps a line of each of."""
+        """Returns the largest number of rows, up to ``most``, whose cache lines stay in L1 between iterations."""
         return retained_rows(nest, lane, rows, inner, self.l1_bytes, most) if self.l1_bytes else most
 
     def strided_columns(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
-        """The columns of ``nest`` that tasks copy before their rows read them."""
+        """Returns the reads of columns of ``nest`` that tasks copy before their rows read them."""
         inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
         return strided_columns(nest, lane, lanes, rows, self.l1_columns(nest, lane, lanes, inner), self.l2_bytes)
 
 
 @record(frozen=True)
 class Schedule:
-    """``lane`` is vectorized by ``lanes``; when ``horizontal`` it is a reduction, summed across lanes at the end.
+    """How a nest runs.
 
-    ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is the
-    lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
-    ``transposed``: blocks of rows and lanes are transposed in registers where an access lies along the rows. ``copies``
-    partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one order,
-    wherever in the result it stands. ``iterations`` of the last reduction loop are written out beside each other, so
-    that what all lanes share is loaded for all of them at once; ``scalars``: the window that it is of, where rows share
-    some of it; ``vectors``: that of what rows share, where it is vectors. ``copied``: columns lie along the sums, and
-    tasks transpose them as they copy them. ``asks_ahead``: vectors that all rows share are asked for before they are
-    read; ``rows_ahead``: numbers of the next tile's rows are, for which there is room beside those of a tile.
-    ``unrolled``: iterations of the last reduction loop that follow each other in its body, each with loads of its own.
+    ``lane`` is the loop that vectors of ``lanes`` lie along; if ``horizontal``, it is a reduction loop, and lanes are
+    summed at the end. ``rows`` and ``columns`` are the loops of the register tile (or None), ``row_runs`` and
+    ``column_runs`` how they are cut. If ``columns`` is the lane loop, it counts vectors. ``outer`` loops are around the
+    tile; ``inner`` are the reduction loops, in order. ``work`` is the number of operations per result.
+
+    ``partial_sums`` accumulators per result hide the latency of additions. Every tile has the same number, so that sums
+    are added in the same order everywhere in the result. ``iterations`` of the last reduction loop are unrolled
+    together, so that scalars which all lanes share are loaded for all of them at once; ``scalars`` is their window, if
+    rows share some, and ``vectors`` the window of vectors that rows share. ``unrolled`` iterations of the last
+    reduction loop are in its body, each with loads of its own.
+
+    ``transposed``: accesses that are contiguous along the rows are transposed in registers. ``copied``: columns are
+    contiguous along the sums, and tasks transpose them when they copy them. ``prefetches``: vectors that all rows share
+    are prefetched. ``prefetches_rows``: L1 has capacity for the scalars of the next tile of rows too, which may be
+    prefetched.
     """
 
     lane: int | None
@@ -139,10 +146,10 @@ class Schedule:
 def schedule(
     nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False, may_copy: bool = False
 ) -> Schedule:
-    """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it.
+    """Returns the schedule of a simplified nest; its first ``prefix`` dims are loops around it.
 
-    ``repeats``: an element may be computed twice, as nothing that it is made of is where it is written. ``may_copy``:
-    tasks may copy columns first.
+    ``repeats``: an element may be computed twice, because results do not overwrite operands. ``may_copy``: tasks may
+    copy columns before they begin.
     """
     free = range(prefix, len(nest.dims))
     parallel = [d for d in free if not nest.dims[d].reduction]
@@ -176,13 +183,13 @@ def schedule(
     shared = windows or vectors is not None
     if rows is not None and columns == lane and not padded and not shared and not shares_vectors(nest, lane, rows):
         enough = expected_size(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
-        rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
+        rows = None if enough else rows  # rows would only be more streams of memory
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
         if isinstance(extent, int):
             lanes = min(lanes, 1 << (extent - 1).bit_length())
         if not reduction and not padded and extent != lanes:
-            rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
+            rows = lane  # the tile of an elementwise nest is its lane loop, unrolled
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
     iterations, scalars = 1, None
@@ -195,7 +202,7 @@ def schedule(
     if reduction:
         strided = [] if horizontal else machine.strided_columns(nest, lane, lanes, rows)
         beyond_l2 = 0.0 if strided else machine.beyond_l2(nest, lane, rows)
-        # Whether lanes are padding is told of a column at a time, and rows are what share windows.
+        # Padded lanes are tested for one column at a time, and windows are shared by the rows of one column.
         most_columns = 1 if padded or windows else max(expected_size(column_extent), 1)
         if strided:
             most_columns = min(most_columns, most_copied(nest, strided, lanes, machine.l2_bytes))
@@ -255,7 +262,9 @@ def schedule(
 def _copied_lane(
     nest: Nest, machine: VectorUnit, parallel: list[int], reductions: tuple[int, ...], lanes: int
 ) -> int | None:
-    """The lane along which tasks copy columns that lie along the sums, where that is worth it."""
+    """Returns the lane loop for which tasks copy columns that are contiguous along the sums; None if that does
+    not pay.
+    """
     lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= MOST_LANES else None
     if lane is None or choose_columns(nest, parallel, lane, lanes) != lane:
         return None
@@ -267,8 +276,9 @@ def _copied_lane(
 def _transposed(
     nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool
 ) -> Schedule:
-    """The schedule of an elementwise nest whose vectors along ``lane`` are transposed from or to memory along
-    ``rows``."""
+    """Returns the schedule of an elementwise nest with vectors along ``lane``, transposed from or to memory that is
+    contiguous along ``rows``.
+    """
     lanes = max(1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, MOST_LANES))
     extent = nest.dims[lane].extent
     if isinstance(extent, int):
@@ -288,10 +298,10 @@ def _transposed(
 def _copies(
     nest: Nest, lane: int | None, lanes: int, horizontal: bool, inner: tuple[int, ...], accumulators: int
 ) -> int:
-    """Partial sums that hide the latency of the combining operation when a tile's accumulators cannot."""
+    """Returns the number of partial sums that hide the latency of the combining operation; 1 if the accumulators do."""
     main = nest.reduction
     if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or computes_places(main):
-        return 1  # a body that computes indices knows those of one iteration
+        return 1  # a body that computes indices has them for one iteration only
     last = lane if horizontal and lane is not None else inner[-1]
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
@@ -302,16 +312,18 @@ def _copies(
 
 
 def _functions(nest: Nest) -> int:
-    """How many functions that take many instructions ``nest`` computes."""
+    """Returns how many functions that take many instructions ``nest`` computes."""
     return sum(op.name.startswith("math.") and op.name not in _SHORT for s in nest.stages for op in s.body.ops)
 
 
 def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:
-    """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
+    """Returns ``sched``, or two schedules that do its work: a last column with at most half a vector gets narrower
+    vectors.
 
-    24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper. Where they are not, only
-    a column that is alone gets one, whose loads and stores are shorter; beside others it shares their loads of rows. So
-    it does of a line's pixels, unless narrower vectors take half: 49 cost 50 lanes then, not 64.
+    24 channels in blocks of 16 then cost 24 lanes instead of 32, if narrower vectors are cheaper. If they are not, only
+    a column without neighbours gets them, because its loads and stores are shorter; a column with neighbours shares
+    their loads of rows. The same holds for the pixels of a line, unless narrower vectors take half the time: 49 pixels
+    then cost 50 lanes instead of 64.
     """
     ends = _last_column(nest, sched)
     if ends is None or sched.rows == sched.lane:
@@ -324,7 +336,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=repeats)
     if isinstance(cut.extent, Size) and not cut.overlaps:
         return [sched]
-    lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
+    lanes = max(2, 1 << (left - 1).bit_length())  # OpenCL C has no vectors of one lane
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
     window = sched.scalars or sched.vectors
     tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window)
@@ -348,7 +360,9 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
 
 
 def _last_column(nest: Nest, sched: Schedule) -> tuple[int, int, int] | None:
-    """How many columns are whole, what is in the one after these, and in each; None where that is not known."""
+    """Returns the number of whole columns, the lanes in the column after them, and the lanes of a column; None if that
+    is unknown.
+    """
     for b in nest.bounds:
         if (b.outer, b.inner) == (sched.columns, sched.lane):
             return *divmod(b.extent, b.tile), b.tile
@@ -367,15 +381,17 @@ def _last_column(nest: Nest, sched: Schedule) -> tuple[int, int, int] | None:
 
 
 def _element_bytes(nest: Nest) -> int:
-    """The widest element of what runs most often, the reduction where there is one: lanes are counted in it."""
+    """Returns the bytes of the widest element in the reduction, or in all stages if there is none; lanes count such
+    elements.
+    """
     stages = nest.stages if nest.reduction is None else [nest.reduction]
     return max(widest_bytes(s.body) for s in stages)
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:
-    """Lanes of the last column vector that are written; 0 when all may be.
+    """Returns the active lanes of the last column vector; 0 if all are.
 
-    Columns of panels past the logical extent are computed, and dropped when the result has no memory for them.
+    Columns of packed weights beyond the logical extent are computed, and dropped if the result has no memory for them.
     """
     if columns is None or lane is None:
         return 0
@@ -385,6 +401,6 @@ def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) 
 
 
 def _unroll(nest: Nest, tiles: int) -> int:
-    """Copies of a short all-parallel body that run side by side."""
+    """Returns how many copies of a short elementwise body are unrolled together."""
     size = body_size(nest)
     return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)

@@ -1,4 +1,4 @@
-"""Schedules in words, for reports: what was chosen for each nest of a kernel, and what was weighed beside it."""
+"""Describes schedules in reports: what was chosen for each nest of a kernel, and the alternatives."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import Extent, expected_size
 
-#: Blocks beside the chosen one that a report names.
+#: The alternatives to the chosen tile that a report names.
 _SHOWN = 3
 
 
 def schedule_text(nest: Nest, sched: Schedule) -> str:
-    """``sched`` of ``nest`` in words: ``"6x4 block of 16 lanes, sums over 64x3x3"``."""
+    """Returns a description of ``sched`` of ``nest``: ``"6x4 block of 16 lanes, sums over 64x3x3"``."""
     rows, columns = _tile(sched.row_runs), _tile(sched.column_runs)
     if sched.lane is None:
         lanes = "scalars"
@@ -35,7 +35,7 @@ def schedule_text(nest: Nest, sched: Schedule) -> str:
 
 
 def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str, ...]:
-    """The blocks that cost least by the schedule's own estimate, the chosen one among them, with its cycles."""
+    """Returns the tiles with the least estimated cycles, the chosen one included, relative to the best."""
     if nest.reduction is None:
         return ()
     overlaps = sched.row_runs[0].last is not None
@@ -63,5 +63,5 @@ def _tile(runs: Sequence[Run]) -> int:
 
 
 def _covered(runs: Sequence[Run]) -> Extent:
-    """How many vectors of columns ``runs`` cover."""
+    """Returns how many column vectors ``runs`` cover."""
     return sum((run.count * run.tile for run in runs), 0)

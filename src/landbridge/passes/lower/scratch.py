@@ -1,7 +1,7 @@
-"""What the nests of a PrimFunc leave each other within a task: on the stack of its thread, or in scratch.
+"""Memory for data that the nests of a task pass to each other: the stack of its thread, or scratch.
 
-Scratch is memory of the plan, an operand for each temporary. It has as many parts as tasks may run at once, and every
-task works in a part of its own, so that threads need not be told apart and nothing is allocated by a run.
+Scratch is planned memory, one operand for each temporary. It has as many parts as tasks may run at once. Every task
+uses a part of its own, so that threads need not be distinguished and runs allocate nothing.
 """
 
 from __future__ import annotations
@@ -23,41 +23,44 @@ from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.simplify import renumbered
 from landbridge.sizes.size import Extent, at_least, product, smallest
 
-#: Bytes of temporaries one task may keep on its thread's stack.
+#: The most bytes of temporaries that a task may have on its thread's stack.
 MAX_STACK_BYTES = 1 << 20
 
 
 def used_temporaries(prim: PrimView, nests: list[Nest]) -> list[SSAValue]:
-    """The temporaries that are read or written in memory, in order."""
+    """Returns the temporaries that are read or written in memory, in order."""
     used = used_buffers(nests)
     return [t for t in prim.temporaries if t in used]
 
 
 def elements_in_a_task(temporary: SSAValue, length: int) -> int:
-    """Elements of ``temporary`` that one iteration of the ``length`` loops which nests share uses."""
+    """Returns the elements of ``temporary`` that one iteration of the ``length`` shared loops uses."""
     return element_count(shape_of(temporary.type)[length:])
 
 
 def task_bytes(prim: PrimView, nests: list[Nest], length: int) -> Extent:
-    """Bytes of temporaries that one iteration of the ``length`` shared loops uses."""
+    """Returns the bytes of temporaries that one iteration of the ``length`` shared loops uses."""
     return sum(elements_in_a_task(t, length) * item_bytes(t.type) for t in used_temporaries(prim, nests))
 
 
 def fits_stack(prim: PrimView, nests: list[Nest], length: int) -> bool:
-    """Whether what ``nests`` leave each other within a task, one iteration of ``length`` loops, fits the stack of its
-    thread, whatever comes."""
+    """Returns whether the temporaries of one iteration of ``length`` shared loops fit the stack of a thread, for all
+    sizes.
+    """
     return at_least(MAX_STACK_BYTES, task_bytes(prim, nests, length)) is True
 
 
 def part_count(iterations: Extent) -> Extent:
-    """Parts that scratch is cut in, for so many iterations of the shared loops: no more than can be of use."""
+    """Returns the number of parts of scratch for so many iterations of the shared loops: the most tasks that may run at
+    once.
+    """
     return smallest(iterations, MANY_TASKS)
 
 
 def scratch_types(prim: PrimView) -> list[AnyMemRef]:
-    """The operands that a PrimFunc needs for its temporaries; none where these fit a stack."""
+    """Returns the types of the operands that a PrimFunc needs for its temporaries; none if these fit the stack."""
     if prim.is_iterated:
-        return []  # stages that are iterated have no temporaries
+        return []  # iterated stages have no temporaries
     if prim.forall is not None:
         return forall_scratch(prim, prim.forall)
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
@@ -74,7 +77,9 @@ def scratch_types(prim: PrimView) -> list[AnyMemRef]:
 
 
 def forall_scratch(prim: PrimView, stage: ForallOp) -> list[AnyMemRef]:
-    """The operands for the temporaries of ``stage``, the one of ``prim``: of each a part for every task."""
+    """Returns the types of the operands for the temporaries of ``stage``, the only one of ``prim``: a part of each for
+    every task.
+    """
     parts, types = part_count(stage.iterations), []
     for temporary in prim.temporaries:
         kind = temporary.type
@@ -85,7 +90,9 @@ def forall_scratch(prim: PrimView, stage: ForallOp) -> list[AnyMemRef]:
 
 
 def in_parts(nest: Nest, temporaries: set[SSAValue], length: int, parts: Extent) -> Nest:
-    """``nest`` with temporaries addressed in scratch: a loop behind the ``length`` shared ones counts the part."""
+    """Returns ``nest`` with temporaries addressed in scratch: a new loop after the ``length`` shared ones is the number
+    of the part.
+    """
     dims = [*nest.dims[:length], LoopDim(cast(int, parts), False), *nest.dims[length:]]
     moved = renumbered(shrink(nest, temporaries, length), dims, [i + (i >= length) for i in range(len(nest.dims))])
 
@@ -106,7 +113,7 @@ def in_parts(nest: Nest, temporaries: set[SSAValue], length: int, parts: Extent)
 
 
 def stack_refusal(prim: PrimView, nests: list[Nest], length: int) -> CodegenError:
-    """The error for temporaries that fit no stack and have no scratch."""
+    """Returns the error for temporaries that do not fit the stack and have no scratch."""
     return CodegenError(
         f"@{prim.function.sym_name.data} keeps {task_bytes(prim, nests, length)} bytes between its stages; at most "
         f"{MAX_STACK_BYTES} fit a task's stack, and it has no operands for scratch: run the pass scratch"

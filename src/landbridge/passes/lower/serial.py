@@ -1,4 +1,4 @@
-"""The schedule of one point at a time."""
+"""The schedule that computes one point at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import expected_size
 
-#: The only tile of such a schedule.
+#: The tile of such a schedule.
 ONE = Tile(0, 1, 0, 1)
 
 
 def serial(nest: Nest, bound: Collection[int] = ()) -> Schedule:
-    """One point at a time: no lanes, no register block. Dims ``bound`` are those of loops around it.
+    """Returns the schedule of one point at a time, without lanes or tiles. Dims ``bound`` are loops around it.
 
-    The outer loops end with the one that walks the result contiguously: neighbours write side by side.
+    The last outer loop is the one along which the result is contiguous, so that consecutive points are neighbours.
     """
     free = [d for d in range(len(nest.dims)) if d not in bound]
     parallel = by_stride([d for d in free if not nest.dims[d].reduction], nest.stages[-1].writes[0])
@@ -29,5 +29,5 @@ def serial(nest: Nest, bound: Collection[int] = ()) -> Schedule:
 
 
 def by_stride(dims: Collection[int], access: ElementAccess) -> tuple[int, ...]:
-    """``dims`` from the one that takes the longest strides through ``access``; those it does not use come first."""
+    """Returns ``dims`` by descending stride in ``access``; those that it does not use come first."""
     return tuple(sorted(dims, key=lambda d: -abs(expected_size(access.index.coeff(d))) or -math.inf))

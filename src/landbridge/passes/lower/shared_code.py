@@ -1,7 +1,7 @@
-"""One code for lowered kernels that differ in numbers alone: what differs becomes words that each call states.
+"""Lets lowered kernels that differ only in values share one code: the values become words that each call passes.
 
-Such numbers are extents and strides, as indices, and what a body adds or multiplies with. Accesses are proved before:
-each call runs the code that was proved for it, with its numbers read from its words.
+Such values are extents and strides, as indices, and constants that a body adds or multiplies with. All accesses were
+proved before: each call runs the code that was proved for it, with its values read from its words.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ from landbridge.passes.lower.call_words import CallWords, WordTerm, terms
 from landbridge.records import record
 from landbridge.sizes.size import Size, least
 
-#: Attributes of a function that say nothing of its code.
+#: Attributes of a function that its code does not depend on.
 _FACTS_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
-#: Operations that cost the same whatever is known of a number; of a minimum it is good to know that it is no NaN.
+#: Operations that are not faster with a constant operand. A minimum is: it matters that its operand is not a NaN.
 _SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
-#: Operations whose operands may change places.
+#: Commutative operations.
 _COMMUTES = (arith.AddfOp, arith.MulfOp, arith.AddiOp, arith.MuliOp)
-#: Operations that cost much more by a number which only a run knows.
+#: Operations that are much slower if their operand is known only at run time.
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.RemUIOp, arith.RemSIOp)
-#: Operations, by kind, that an index stays a constant in.
+#: Kinds of operations whose index operands stay constants.
 _Kinds: TypeAlias = tuple[type[Operation], ...]
 
 
 @record(frozen=True)
 class Variant:
-    """How a PrimFunc that shares code is called: the function, its tasks and words; and what was chosen for it."""
+    """A PrimFunc that uses shared code: the function it calls, its tasks and words, and the description of its
+    schedule.
+    """
 
     function: str
     tasks: int
@@ -67,7 +69,7 @@ class Variant:
 
 @record(frozen=True)
 class _Number:
-    """Operand ``index`` of ``op`` is a number: of a float its bits."""
+    """Operand ``index`` of ``op`` is the constant ``value``; for a float, its bits."""
 
     op: Operation
     index: int
@@ -79,10 +81,11 @@ class _Number:
 
 
 def share_code(lowered: Sequence[func.FuncOp], on_host: Sequence[bool]) -> dict[str, Variant]:
-    """Keep one of the kernels ``lowered`` that differ in numbers alone, and erase the others; how those that share are
-    called, by name.
+    """Keep one of each group of kernels in ``lowered`` that differ only in values, and erase the others; returns the
+    calls by name.
 
-    ``on_host`` says of each target whether its code runs on the CPU of the process, which words are bound for.
+    ``on_host`` says for each target whether its code runs on the CPU of the process, which is where calls can pass
+    words.
     """
     rough: dict[Hashable, list[func.FuncOp]] = {}
     for function in lowered if len(lowered) > 1 else ():
@@ -107,7 +110,7 @@ def _may_share(function: func.FuncOp) -> bool:
 
 
 def _outline(function: func.FuncOp) -> Hashable:
-    """What is equal for functions of one form, and soon found."""
+    """Returns a key that is equal for functions of one form, and fast to compute."""
     names: list[str] = []
     _append_names(function.body.block, names)
     return target_number(function), tuple(names)
@@ -115,7 +118,7 @@ def _outline(function: func.FuncOp) -> Hashable:
 
 def _append_names(block: Block, names: list[str]) -> None:
     op = block.first_op
-    while op is not None:  # walk() would resume a generator for each level that an operation is nested in
+    while op is not None:  # walk() would resume a generator at each level of nesting
         if type(op) is not arith.ConstantOp:
             names.append(op.name)
             for region in op.regions:
@@ -128,12 +131,12 @@ def _append_names(block: Block, names: list[str]) -> None:
 
 
 def _words_of(function: func.FuncOp) -> SSAValue | None:
-    """The operand that holds Sizes."""
+    """Returns the operand that holds Sizes; None if there is none."""
     return function.body.block.args[-3] if sizes_of(function) else None
 
 
 def _form(function: func.FuncOp, scalars: list[_Number]) -> Hashable:
-    """The code of ``function`` without its numbers, which are appended to ``scalars`` in order."""
+    """Returns a key for the code of ``function`` without its values, which are appended to ``scalars`` in order."""
     attributes = tuple((k, v) for k, v in function.attributes.items() if k not in _FACTS_OF_CALLS)
     return attributes, _Former(function, scalars).block(function.body.block, ())
 
@@ -152,11 +155,11 @@ class _Former:
         return tuple(kind_of_operand(a.type) for a in arguments), tuple(rows)
 
     def _operation(self, op: Operation, fixed: _Kinds) -> Hashable:
-        kind = type(op)  # which costs a tenth of asking isinstance of classes with abstract bases
+        kind = type(op)  # ten times as fast as isinstance with classes that have abstract bases
         if kind is scf.ForOp:
             fixed = _fixed_in(cast(scf.ForOp, op))
         operands = tuple(self._operand(op, i, v, fixed) for i, v in enumerate(op.operands))
-        if kind in _COMMUTES:  # what was computed first, in its order, then numbers in theirs
+        if kind in _COMMUTES:  # computed operands first, in the order of their computation, then constants in theirs
             operands = tuple(sorted(operands, key=lambda each: each if isinstance(each, int) else len(self._known)))
         regions = tuple(self.block(b, fixed) for r in op.regions for b in r.blocks)
         for result in op.results:
@@ -175,7 +178,7 @@ class _Former:
         return value.type
 
     def _is_number(self, op: Operation) -> bool:
-        """Whether ``op`` only makes a constant, or reads a word."""
+        """Returns whether ``op`` only creates a constant or reads a word."""
         kind = type(op)
         if kind is memref.LoadOp:
             return cast(memref.LoadOp, op).memref is self._words
@@ -190,7 +193,7 @@ class _Former:
         return None
 
     def _number(self, value: SSAValue) -> tuple[int | None, bool]:
-        """The number that ``value`` is, and whether that is the bits of a float; None for another constant."""
+        """Returns the value of a constant, and whether it is the bits of a float; None for any other constant."""
         op = value.owner
         if type(op) is arith.IndexCastOp:
             return self._word(op), False
@@ -201,7 +204,9 @@ class _Former:
 
 
 def _fixed_in(loop: scf.ForOp) -> _Kinds:
-    """What indices of ``loop`` stay constants in: if it is innermost and without vectors, as LLVM makes them, all."""
+    """Returns the operations of ``loop`` whose indices stay constants: all of an innermost loop without vectors, which
+    LLVM vectorizes.
+    """
     if any(type(op) is scf.ForOp for op in loop.body.walk()):
         return ()
     results = (r for op in loop.body.walk() for r in op.results)
@@ -209,7 +214,7 @@ def _fixed_in(loop: scf.ForOp) -> _Kinds:
 
 
 def kind_of_operand(kind: Attribute) -> Hashable:
-    """A type, of a flat operand without its extent."""
+    """Returns a key for a type; flat operands have the same key for all extents."""
     if isinstance(kind, MemRefType) and not isinstance(kind.memory_space, SpaceAttr) and len(kind.shape) == 1:
         return kind.element_type, kind.memory_space, kind.layout
     return kind
@@ -224,13 +229,13 @@ def _index(value: SSAValue) -> int:
 def _constant(value: SSAValue) -> Hashable:
     op = value.owner
     assert isinstance(op, arith.ConstantOp)
-    if isinstance(op.value, FloatAttr):  # 0.0 equals -0.0
+    if isinstance(op.value, FloatAttr):  # as bits, because 0.0 == -0.0
         return struct.pack("<d", op.value.value.data)
     return op.value
 
 
 def _bits(constant: Attribute) -> int | None:
-    """The bits of an f32, or of one that is every lane of a vector."""
+    """Returns the bits of an f32 constant, or of a vector of equal ones; None for any other."""
     if type(constant) is FloatAttr and isinstance(constant.type, Float32Type):
         found: set[float] = {constant.value.data}
     elif isinstance(constant, DenseIntOrFPElementsAttr) and isinstance(constant.get_element_type(), Float32Type):
@@ -245,7 +250,9 @@ def _bits(constant: Attribute) -> int | None:
 
 
 def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, Variant]:
-    """Make the first of ``members``, which are of one form, the code of all, and drop the others."""
+    """Make the first of ``members``, which have one form, the code of all, and erase the others; returns the calls by
+    name.
+    """
     retained = members[0][0]
     rows: list[tuple[_Number, tuple[int, ...]]] = []
     for row in zip(*(found for _, found in members), strict=True):
@@ -277,7 +284,9 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
 
 
 def _are_all_uses(function: func.FuncOp, places: Sequence[_Number]) -> bool:
-    """Whether the words that ``function`` reads already are used at ``places`` alone, which get others."""
+    """Returns whether the words that ``function`` already reads are used only at ``places``, where others replace
+    them.
+    """
     old = _words_of(function)
     known = {(id(number.op), number.index) for number in places}
     values = [] if old is None else [use.operation.results[0] for use in old.uses]
@@ -286,7 +295,7 @@ def _are_all_uses(function: func.FuncOp, places: Sequence[_Number]) -> bool:
 
 
 def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:
-    """Let the operands of the first have no more elements than those of any."""
+    """Give each operand of the first function the smallest extent that it has in any of them."""
     count = len(functions[0].body.block.args) - 2 - (_words_of(functions[0]) is not None)
     for i in range(count):
         kinds = [function.body.block.args[i].type for function in functions]
@@ -295,7 +304,7 @@ def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:
 
 
 def _read_words(function: func.FuncOp, places: Sequence[tuple[_Number, WordTerm]], given: Sequence[int]) -> None:
-    """Let the numbers at ``places`` of ``function`` be words, of which ``given`` are its own."""
+    """Replace the constants at ``places`` of ``function`` by words, of which ``given`` are its own values."""
     block = function.body.block
     old = _words_of(function)
     kind = MemRefType(i64, [len(given)], memory_space=GLOBAL)

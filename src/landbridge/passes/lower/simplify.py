@@ -1,4 +1,4 @@
-"""Rules that make a nest smaller before it is scheduled: fewer and longer loops, no tests that always hold."""
+"""Simplifies a nest before it is scheduled: fewer and longer loops, and no guards that always hold."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from landbridge.sizes.size import at_least
 
 
 def simplify(nest: Nest, keep: int = 0) -> Nest:
-    """An equal nest by all rules; the first ``keep`` loops are left alone."""
+    """Returns an equivalent nest, simplified by all rules; the first ``keep`` loops are not changed."""
     return join_loops(drop_held_guards(drop_unit_loops(nest, keep)), keep)
 
 
 def drop_unit_loops(nest: Nest, keep: int = 0) -> Nest:
-    """A loop that iterations once is none."""
+    """Returns ``nest`` without loops that have one iteration."""
     bounded = {d for b in nest.bounds for d in (b.outer, b.inner)}
     return _without(nest, {i for i, d in enumerate(nest.dims) if d.extent == 1 and i >= keep and i not in bounded})
 
 
 def drop_held_guards(nest: Nest) -> Nest:
-    """A test for padding that holds for every iteration of the loops is none."""
+    """Returns ``nest`` without guards that hold in every iteration."""
 
     def needed(g: Guard) -> bool:
         span = index_range(g.index, nest.dims)
@@ -41,7 +41,9 @@ def drop_held_guards(nest: Nest) -> Nest:
 
 
 def join_loops(nest: Nest, keep: int = 0) -> Nest:
-    """Two loops that every access walks as one are one: the stride of the outer is that of the inner x its bound."""
+    """Returns ``nest`` with loops joined: two loops are one if the stride of the outer is the stride of the inner times
+    its extent, in every access.
+    """
     while (pair := _joinable(nest, keep)) is not None:
         outer, inner = pair
         dims = list(nest.dims)
@@ -51,7 +53,7 @@ def join_loops(nest: Nest, keep: int = 0) -> Nest:
 
 
 def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
-    """Smallest and largest value of a linear index; None when it has nonlinear terms."""
+    """Returns the smallest and the largest value of a linear index; None if it has nonlinear terms."""
     if x.rest:
         return None
     low = high = x.const
@@ -67,14 +69,16 @@ def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
 
 
 def _without(nest: Nest, gone: Collection[int]) -> Nest:
-    """``nest`` without some of its loops, whose counters count as 0."""
+    """Returns ``nest`` without the loops ``gone``, whose indices are 0."""
     retained = [i for i in range(len(nest.dims)) if i not in gone]
     number = {old: new for new, old in enumerate(retained)}
     return renumbered(nest, [nest.dims[i] for i in retained], [number.get(i) for i in range(len(nest.dims))])
 
 
 def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) -> Nest:
-    """``nest`` over ``dims``, of which ``number`` says which each of its loops is; None for a loop that is gone."""
+    """Returns ``nest`` over ``dims``; ``number`` maps each of its loops to one of these, or to None if the loop is
+    dropped.
+    """
     at = {i: Linear(0, {} if new is None else {new: 1}) for i, new in enumerate(number)}
     bounds = []
     for b in nest.bounds:
@@ -99,7 +103,7 @@ def substituted(nest: Nest, dims: list[LoopDim], at: Mapping[int, Linear], bound
 
 
 def _joinable(nest: Nest, keep: int) -> tuple[int, int] | None:
-    """Two loops that every access walks as one, and neither a guard, a bound nor a body looks at alone."""
+    """Returns two loops that can be joined, which no guard, bound or body uses separately; None if there are none."""
     accesses = nest.accesses()
     fixed = {d for b in nest.bounds for d in (b.outer, b.inner)}
     fixed |= {d for a in accesses for g in a.guards for d in g.index.coeffs}
@@ -121,5 +125,5 @@ def _joinable(nest: Nest, keep: int) -> tuple[int, int] | None:
 
 
 def _index_uses(stage: Stage) -> list[Linear]:
-    """Loop indices that the body itself reads."""
+    """Returns the loop indices that the body itself reads."""
     return [stage.dims[op.dim.value.data] for op in stage.body.ops if isinstance(op, linalg.ops.IndexOp)]

@@ -1,10 +1,10 @@
-"""Which columns of a product lie apart in memory, so that tasks copy them before they multiply with them.
+"""Chooses the columns of a product that tasks copy first because their vectors are strided in memory.
 
-Each tile of rows reads the columns of its task from first to last. Where the vectors of neighbouring iterations are a
-row of memory apart they may fall in few sets of a cache, which then does not keep them until the next tile: 1024 rows
-of 4 KiB fall in 32 sets of 1024. Where rows are no multiple of its lines, each vector is of two. So columns of two
-inputs' products are copied by tasks of enough rows (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication", 2008, section 4.2.3), and sums are what they are without.
+Each tile of rows reads the columns of its task from first to last. If the vectors of consecutive iterations are one
+memory row apart, they may map to few sets of L2, which then does not hold them until the next tile: 1024 rows of 4 KiB
+map to 32 of 1024 sets. If rows are not a multiple of the cache line, each vector touches two lines. Therefore tasks
+with enough rows copy such columns (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008,
+section 4.2.3). Results do not change.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import expected_size
 from landbridge.targets.machine import LINE_BYTES
 
-#: Rows in a task below which a copy takes longer than it saves.
+#: With fewer rows in a task, a copy takes longer than it saves.
 FEWEST_ROWS = 112
-#: Bytes of a copy at most, on the stack of a thread.
+#: The most bytes of a copy, which is on the stack of a thread.
 _MOST_BYTES = 1 << 19
-#: Sets of a second cache: of Skylake-X, Ice Lake, Zen 2 and Zen 3; later ones have more.
+#: The number of sets of L2 of Skylake-X, Ice Lake, Zen 2 and Zen 3; later CPUs have more.
 _SETS = 1024
-#: The share of its places in these sets that L2 keeps columns in, while rows go through it: of products
-#: of 512x512 they are in 0.8 of them, and copies are no faster there with Ice Lake.
+#: The share of L2 that columns can occupy while rows go through it. In products of 512x512 they occupy 0.8 of the sets,
+#: and copies are not faster there on Ice Lake.
 _RETAINED = 0.9
-#: Vectors beside each other that columns are judged by.
+#: The number of adjacent column vectors that is assumed for the estimate.
 _WIDTH = 2
 
 
 def strided_columns(
     nest: Nest, lane: int | None, lanes: int, rows: int | None, l1_columns: int, l2_bytes: int
 ) -> list[ElementAccess]:
-    """The reads of the reduction whose vectors all rows share, that lie apart, and that tasks copy.
+    """Returns the reads of the reduction that tasks copy: all rows share their vectors, which are strided in memory.
 
-    ``l1_columns``: the columns that L1 keeps; ``l2_bytes``: of the next one, 0 where it is not known.
+    ``l1_columns``: the number of columns that stay in L1; ``l2_bytes``: the size of L2, 0 if unknown.
     """
     main = nest.reduction
     inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
@@ -62,7 +62,7 @@ def strided_columns(
 
 
 def most_copied(nest: Nest, strided: Sequence[ElementAccess], lanes: int, l2_bytes: int) -> int:
-    """How many vectors beside each other there is room for in a copy."""
+    """Returns how many adjacent column vectors fit a copy."""
     iterations = math.prod(dim.extent for dim in nest.dims if dim.reduction)
     column = iterations * lanes * sum(r.item_bytes for r in strided)
     return min(_MOST_BYTES, l2_bytes // 2) // max(column, 1)
@@ -76,8 +76,11 @@ def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
 
 
 def _lies_badly(step: object, vector: int, iterations: int, l1_columns: int, l2_bytes: int) -> bool:
-    """Whether ``iterations`` vectors of ``vector`` bytes, ``step`` bytes apart, are not kept by a cache of
-    ``l2_bytes``, or come from there and are of more lines than they need."""
+    """Returns whether ``iterations`` vectors of ``vector`` bytes, ``step`` bytes apart, do not stay in an L2 of
+    ``l2_bytes``.
+
+    Also true if they come from L2 and touch more cache lines than necessary.
+    """
     if not isinstance(step, int) or step <= 2 * _WIDTH * vector:
         return False
     if step % LINE_BYTES:

@@ -1,4 +1,4 @@
-"""The tasks of a PrimFunc on a CPU: what of its loops is handed to threads, and the code of a range of tasks."""
+"""The tasks of a PrimFunc on a CPU: chooses which loops are divided among threads, and emits a range of tasks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from landbridge.sizes.size import Extent, at_least, ceildiv, expected_size, neve
 
 @record(frozen=True)
 class TaskPlan:
-    """How many tasks there are, and the schedule of each nest, of which one may have several."""
+    """The number of tasks, and the schedules of the nests; one nest may have several."""
 
     count: Extent
     schedules: tuple[tuple[Nest, Schedule], ...]
@@ -52,11 +52,11 @@ def emit_tasks(
     end: Index,
     columns_first: bool = False,
 ) -> TaskPlan:
-    """Emit tasks ``begin .. end`` of ``nests``, none of them empty. ``columns_first``: those of one column of a nest
-    follow each other also where they read nothing again.
+    """Emit tasks ``begin .. end`` of ``nests``, none of which is empty; returns how many tasks there are and the
+    schedules.
 
-    ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
-    do not fit a stack and have no scratch.
+    ``columns_first``: tasks of the same columns are always adjacent. ``buffers`` maps the PrimFunc's memrefs to flat
+    ones, and receives the temporaries. Raises CodegenError if the temporaries do not fit the stack and have no scratch.
     """
     if not nests:
         return TaskPlan(0, ())
@@ -67,19 +67,19 @@ def emit_tasks(
 
 
 def may_repeat(nest: Nest) -> bool:
-    """Whether ``nest`` writes no buffer that it reads."""
+    """Returns whether an element may be computed twice, because ``nest`` writes no buffer that it reads."""
     written = {w.buffer for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored}
     read = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)}
     return not written & (read | nest.loaded())
 
 
 def _grain(count: int, work: int) -> int:
-    """Iterations handed out together, so that a task is worth its handling."""
+    """Returns how many iterations form a task, so that it has at least ``TASK_WORK`` operations."""
     return max(1, min(count, TASK_WORK // max(work, 1)))
 
 
 def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> tuple[Index, Index]:
-    """The iterations of tasks ``begin .. end``: alike for every ``grain``, of 1 too."""
+    """Returns the iterations of tasks ``begin .. end``; the code is the same for every ``grain``, 1 included."""
     first, last = code.times(code.value(begin), grain), code.times(code.value(end), grain)
     return first, code.minimum(last, count)
 
@@ -94,7 +94,7 @@ def _single(
     repeats: bool,
     columns_first: bool,
 ) -> TaskPlan:
-    """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
+    """Emit a PrimFunc of one nest: its tasks are iterations of its outer loops, tiles of columns and chunks of rows."""
     pieces: list[ColumnTasks | BlockTasks] = []
     work: Extent = 0
     scratch: SSAValue | None = None
@@ -153,7 +153,7 @@ def _several(
     begin: Index,
     end: Index,
 ) -> TaskPlan:
-    """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
+    """Emit a PrimFunc of several nests: its tasks are iterations of the loops they share; inside, nest follows nest."""
     length = task_prefix(nests)
     extents = [nests[0].dims[i].extent for i in range(length)]
     count = product(extents)
@@ -210,7 +210,7 @@ def _several(
 
 
 def nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
-    """A nest inside a task: its ``outer`` loops, then all its rows and columns."""
+    """Emit a nest inside a task: its ``outer`` loops, then all its rows and columns."""
     if outer:
 
         def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:

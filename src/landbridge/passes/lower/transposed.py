@@ -1,9 +1,9 @@
-"""Vectors transposed in registers: where memory lies along one loop and lanes along another.
+"""Transposes vectors in registers, for memory that is contiguous along one loop while lanes lie along another.
 
-Vectors are loaded along the loop that memory lies along, one for each lane, and transposed by shuffles of two, as often
-as it takes to double 1 to the lanes: within 128 bits by interleaving (``unpcklps``, ``zip1``), over more by parting
-even from odd pieces (``shuff32x4``, ``vperm2f128``). Stores go the other way round. Eklundh, "A fast computer method
-for matrix transposing", 1972, exchanges blocks of doubling size like that.
+One vector for each lane is loaded along the contiguous loop. log2(lanes) steps of shuffles of two vectors transpose
+them: within 128 bits by interleaving (``unpcklps``, ``zip1``), beyond that by separating even from odd pieces
+(``shuff32x4``, ``vperm2f128``). Stores do the reverse. The method exchanges blocks of doubling size (Eklundh, "A fast
+computer method for matrix transposing", 1972).
 """
 
 from __future__ import annotations
@@ -17,29 +17,34 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, vector_type
 
-#: Bits within which instructions interleave; a longer vector is pieces of so many.
+#: The bits within which instructions interleave; longer vectors consist of pieces of so many.
 PIECE_BITS = 128
-#: Rows that are parted at most: each of them is shuffled together of as many vectors as there are rows.
+#: The most rows for ``parted``, which shuffles each row together from as many vectors as there are rows.
 MOST_PARTED = 8
-#: Lanes of a transposed block at most: it is as many vectors.
+#: The most lanes of a transposed block, which needs one vector for each.
 MOST_LANES = 16
 
 
 def transposed_width(rows: int, lanes: int, element: Any) -> int:
-    """The length of the vectors along ``rows`` rows that ``transpose_in`` and ``transpose_out`` take for ``lanes``
-    lanes: two at least, as OpenCL C has no vectors of one."""
+    """Returns the length of the vectors along ``rows`` rows that ``transpose_in`` and ``transpose_out`` use for
+    ``lanes`` lanes.
+
+    At least two, as OpenCL C has no vectors of one.
+    """
     return max(2, 1 << (rows - 1).bit_length()) if rows <= _piece(lanes, element) else lanes
 
 
 def transpose_in(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
-    """Of a vector for each lane, all along the rows, a vector for each row, all along the lanes."""
+    """Returns a vector along the lanes for each row, from a vector along the rows for each lane."""
     width = _lanes(loaded[0])
     return _transpose_blocks(code, [_concatenated(code, loaded[j::width]) for j in range(width)], width)
 
 
 def transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAValue]:
-    """Of a vector for each row, all along the lanes, one for each lane, of ``width`` along the rows; what of it is past
-    the last row is no number of anything."""
+    """Returns a vector along the rows, of ``width``, for each lane, from a vector along the lanes for each row.
+
+    Elements after the last row are undefined.
+    """
     lanes = _lanes(rows[0])
     transposed = _transpose_blocks(code, [*rows, *[rows[-1]] * (width - len(rows))], width)
     if width == lanes:
@@ -49,21 +54,24 @@ def transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAV
 
 
 def parted(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
-    """Of as many vectors as there are rows, which hold every row's element of the first lane, then those of the next,
-    a vector for each row, all along the lanes."""
+    """Returns a vector along the lanes for each row, from as many vectors of interleaved rows (all rows of lane 0, then
+    of lane 1).
+    """
     rows, lanes = len(loaded), _lanes(loaded[0])
     return [gathered(code, loaded, [divmod(lane * rows + m, lanes) for lane in range(lanes)]) for m in range(rows)]
 
 
 def interleaved(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
-    """What ``parted`` takes for these rows."""
+    """Returns vectors of interleaved rows; the inverse of ``parted``."""
     lanes = _lanes(rows[0])
     places = [divmod(at, len(rows))[::-1] for at in range(lanes * len(rows))]
     return [gathered(code, rows, places[k * lanes : (k + 1) * lanes]) for k in range(len(rows))]
 
 
 def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int, int]]) -> SSAValue:
-    """A vector whose lanes are those of ``sources``, all of one length, at ``places``: the source and its lane."""
+    """Returns a vector of lanes of ``sources``, which have one length; ``places`` are pairs of a source and its
+    lane.
+    """
     first, *others = sorted({source for source, _ in places})
     if not others:
         return _part(code, sources[first], [lane for _, lane in places])
@@ -81,14 +89,14 @@ def _piece(lanes: int, element: Any) -> int:
 
 
 def _transpose_blocks(code: Code, rows: list[SSAValue], width: int) -> list[SSAValue]:
-    """``width`` vectors, of which each run of ``width`` lanes is transposed."""
+    """Returns ``width`` vectors, in which each run of ``width`` lanes is transposed."""
     lanes = _lanes(rows[0])
     piece = min(_piece(lanes, _vector(rows[0]).element_type), width)
     unit = 1
     while unit < piece:  # interleave lanes of vectors ``unit`` apart
         rows = _paired(code, rows, unit, *_interleaved(lanes, piece, unit))
         unit *= 2
-    while unit < width:  # part even from odd pieces
+    while unit < width:  # separate even from odd pieces
         order = [p * piece + i for half in (0, 1) for p in range(half, 2 * lanes // piece, 2) for i in range(piece)]
         rows = _paired(code, rows, unit, order[:lanes], order[lanes:])
         unit *= 2
@@ -96,7 +104,9 @@ def _transpose_blocks(code: Code, rows: list[SSAValue], width: int) -> list[SSAV
 
 
 def _interleaved(lanes: int, piece: int, unit: int) -> tuple[list[int], list[int]]:
-    """The masks that interleave runs of ``unit`` lanes of the lower and of the upper halves of all pieces of two."""
+    """Returns the shuffle masks that interleave runs of ``unit`` lanes of two vectors: for the lower and the upper half
+    of each piece.
+    """
     low: list[int] = []
     high: list[int] = []
     for start in range(0, lanes, piece):
@@ -112,8 +122,9 @@ def _interleaved(lanes: int, piece: int, unit: int) -> tuple[list[int], list[int
 def _paired(
     code: Code, rows: Sequence[SSAValue], distance: int, low: Sequence[int], high: Sequence[int]
 ) -> list[SSAValue]:
-    """Vectors ``distance`` from each other by twos, the first of each two shuffled by ``low`` and the second by
-    ``high``."""
+    """Returns vectors shuffled in pairs ``distance`` apart, the first of each pair by ``low`` and the second by
+    ``high``.
+    """
     result = list(rows)
     for i in range(len(rows)):
         if not i & distance:
@@ -123,12 +134,14 @@ def _paired(
 
 
 def _reversed_bits(number: int, count: int) -> int:
-    """Where interleaving ``count`` lanes step by step leaves column ``number``."""
+    """Returns the position of column ``number`` after ``count`` lanes are interleaved step by step: its bits are
+    reversed.
+    """
     return sum(count // 2 >> bit for bit in range(count.bit_length() - 1) if number >> bit & 1)
 
 
 def _concatenated(code: Code, parts: Sequence[SSAValue]) -> SSAValue:
-    """Vectors of one length, a power of two of them, one after another."""
+    """Returns the concatenation of vectors of one length, whose number is a power of two."""
     while len(parts) > 1:
         each = 2 * _lanes(parts[0])
         parts = [_shuffle(code, a, b, range(each)) for a, b in zip(parts[::2], parts[1::2], strict=True)]

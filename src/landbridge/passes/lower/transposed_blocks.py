@@ -1,4 +1,4 @@
-"""Accesses of a tile that are transposed: blocks of rows and lanes, loaded or stored along the rows."""
+"""Accesses of a tile that are contiguous along the rows: blocks of rows and lanes are loaded or stored transposed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from landbridge.passes.lower.transposed import (
 )
 from landbridge.sizes.size import same
 
-#: A loop, and what is added to its counter.
+#: A loop, and an offset that is added to its index.
 Shift: TypeAlias = tuple[int, Index]
-#: Where the first row and lane of a block are, shifted.
+#: Returns the location of the first row and lane of a block after a shift.
 Location: TypeAlias = Callable[[Shift], Where]
 
 
 class TransposedBlocks:
-    """Emits such accesses, where loop ``lane`` goes by vectors of ``lanes`` and loop ``rows`` is that of the rows.
+    """Emits transposed accesses; vectors of ``lanes`` lie along loop ``lane``, and ``rows`` is the loop of the rows.
 
-    A block has ``count`` rows, and ``retained`` lanes, 0 for all; an open number of these is no more than all and at
-    least one. Rows that lie together, lane after lane, are loaded as they lie; of others a vector for each lane.
+    A block has ``count`` rows, and ``active`` lanes (0 for all); an open number of active lanes is between 1 and all.
+    If the rows of one lane directly follow those of the previous lane, whole vectors are loaded; otherwise one vector
+    for each lane.
     """
 
     def __init__(self, code: Code, lane: int, lanes: int, rows: int) -> None:
@@ -38,7 +39,7 @@ class TransposedBlocks:
     def load(
         self, a: ElementAccess, buffer: SSAValue, vdevice: Location, count: int, retained: Index
     ) -> list[SSAValue]:
-        """The vectors of the rows, along the lanes."""
+        """Load the rows; returns a vector along the lanes for each."""
         code, lanes = self._code, self._lanes
         if self._is_dense(a, count):
             parts = self._dense_parts(vdevice, count, retained)
@@ -61,14 +62,15 @@ class TransposedBlocks:
             return
         width = transposed_width(count, self._lanes, a.element)
         stored = zip(self._places_of_lanes(vdevice, retained), transpose_out(code, rows, width), strict=False)
-        for where, value in reversed(list(stored)):  # a lane past the last has its place, which is written after it
+        # lanes after the last active one have its location, and are overwritten by it
+        for where, value in reversed(list(stored)):
             code.store_vector(value, buffer, where, width, count % width)
 
     def _is_dense(self, a: ElementAccess, count: int) -> bool:
         return count <= MOST_PARTED and same(a.index.coeff(self._lane), count) is True
 
     def _dense_parts(self, vdevice: Location, count: int, retained: Index) -> Iterator[tuple[Where, Index]]:
-        """The vectors that a dense block lies in: the place, and the elements of it that are kept, 0 for all."""
+        """Yields the location of each vector of a dense block, and its number of active elements, 0 for all."""
         for start in range(0, count * self._lanes, self._lanes):
             if not isinstance(retained, int):
                 yield vdevice((self._rows, start)), self._code.add(self._code.mul(retained, count), -start)
@@ -78,7 +80,9 @@ class TransposedBlocks:
                 yield vdevice((self._rows, start)), retained * count - start
 
     def _places_of_lanes(self, vdevice: Location, retained: Index) -> list[Where]:
-        """Where each kept lane's first row is; of an open number of lanes, those past the last are where it is."""
+        """Returns the location of the first row of each active lane; if their number is open, the others have that of
+        the last.
+        """
         if isinstance(retained, int):
             return [vdevice((self._lane, at)) for at in range(retained or self._lanes)]
         last = self._code.add(retained, -1)

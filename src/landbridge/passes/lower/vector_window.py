@@ -1,8 +1,8 @@
-"""Vectors of windows that overlap along the rows of a tile, where all lanes multiply by one number: convolutions to few
-channels, whose lanes lie along the pixels of a line and whose rows are lines.
+"""Windows of vectors that overlap along the rows of a tile, in nests that multiply all lanes by one scalar.
 
-A line is then loaded once for all rows and iterations that read it. Without that each multiplication takes a vector
-from memory that begins anywhere in its cache lines, two of which a load then reads.
+These are convolutions to few channels, whose lanes lie along the pixels of a line and whose rows are lines. A line is
+loaded once for all rows and iterations that read it. Without that, each multiplication has an unaligned memory operand,
+which often touches two cache lines.
 """
 
 from __future__ import annotations
@@ -18,36 +18,42 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.records import record
 
-#: Rows that are too few to hide how long additions take, so that partial sums do.
+#: Too few rows to hide the latency of additions; partial sums are used instead.
 _FEW_ROWS = 4
 
 
 @record(frozen=True)
 class VectorWindow:
-    """The ``iterations`` of reduction loop ``dim``, for which rows of a tile read the same vectors: a row in an
-    iteration that at ``row * stride + iteration``."""
+    """The ``iterations`` of reduction loop ``dim`` in which rows of a tile read the same vectors.
+
+    A row reads vector ``row * stride + iteration`` in an iteration.
+    """
 
     dim: int
     iterations: int
     stride: int
 
     def vectors(self, rows: int) -> int:
-        """Vectors of a column that ``rows`` rows read."""
+        """Returns the vectors per column that ``rows`` rows read."""
         return self.stride * (rows - 1) + self.iterations
 
     def loads(self, rows: int, columns: int) -> float:
-        """Vectors that an iteration of a tile loads, and its number."""
+        """Returns the average number of vectors and scalars that an iteration of a tile loads."""
         return self.vectors(rows) * columns / self.iterations + 1
 
     def extra_registers(self, rows: int, columns: int) -> int:
-        """The registers that a tile takes beside its accumulators: a number an iteration, and the vectors of one
-        place."""
+        """Returns the registers that a tile needs in addition to its accumulators: one scalar per iteration, and the
+        vectors of one location.
+        """
         return self.iterations + columns
 
 
 def vector_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> VectorWindow | None:
-    """The window that rows of a tile of ``nest`` share in one of the reduction loops ``inner``; all else that is read
-    there is one number for all lanes and rows."""
+    """Returns the window that rows of a tile of ``nest`` share in one of the reduction loops ``inner``; None if there
+    is none.
+
+    Everything else that is read there must be one scalar for all lanes and rows.
+    """
     main = nest.reduction
     if main is None or lane is None or rows is None or rows == lane or lane in inner or nest.is_scan:
         return None
@@ -83,7 +89,7 @@ def _moves(x: Linear, rows: int, d: int) -> bool:
 
 
 def _stride(x: Linear, rows: int, d: int) -> int | None:
-    """The iterations of loop ``d`` that a row goes on by; None where it is no number of them."""
+    """Returns how many iterations of loop ``d`` advance ``x`` as far as one row; None if it is not a whole number."""
     step, iteration = x.coeff(rows), x.coeff(d)
     if x.nonlinear_in(rows) or x.nonlinear_in(d) or not isinstance(step, int) or not isinstance(iteration, int):
         return None
