@@ -16,7 +16,7 @@ from landbridge.passes.lower.schedule import VectorUnit
 
 from .kernels import run_prim
 
-WIDE = VectorUnit(64, 32, l1_bytes=1 << 15, asks_ahead=True, unrolls=True)
+WIDE = VectorUnit(64, 32, l1_bytes=1 << 15, prefetches=True, unrolls=True)
 
 
 def filtered(p: PrimBuilder, retained: int, taps: int, step: int) -> None:

@@ -19,7 +19,7 @@ from landbridge.passes.lower.schedule import Schedule, VectorUnit, narrow_last_c
 from .kernels import run_prim
 
 #: Vectors of 8 floats that take two passes, in instructions that this machine has.
-HALVED = VectorUnit(32, 16, l1_bytes=1 << 15, l2_bytes=1 << 20, asks_ahead=True, two_passes=True, unrolls=True)
+HALVED = VectorUnit(32, 16, l1_bytes=1 << 15, l2_bytes=1 << 20, prefetches=True, two_passes=True, unrolls=True)
 HERE = "llvm -vector-bits=256 -vector-registers=16"
 
 

@@ -28,7 +28,7 @@ from .kernels import Array
 
 HERE = Target("llvm")
 #: Columns of any size are far, or near.
-STREAMED = replace(vector_unit_of(HERE), l2_bytes=1, l1_bytes=1 << 15, asks_ahead=True)
+STREAMED = replace(vector_unit_of(HERE), l2_bytes=1, l1_bytes=1 << 15, prefetches=True)
 CACHED = replace(STREAMED, l2_bytes=1 << 30, l1_bytes=1 << 30)
 #: Columns that L1 does not keep, and the next one does.
 NEXT = replace(CACHED, l1_bytes=1 << 15)
@@ -155,7 +155,7 @@ def test_sums_are_the_same_to_the_bit_and_right(case: Blocked, vector_bytes: int
 def test_cached_columns_short_sums_long_windows_and_few_rows_go_tile_by_tile() -> None:
     case = CASES[0]
     assert not goes_by_blocks(case.lowered(CACHED))
-    assert not goes_by_blocks(case.lowered(replace(STREAMED, asks_ahead=False)))
+    assert not goes_by_blocks(case.lowered(replace(STREAMED, prefetches=False)))
     assert not goes_by_blocks(replace(case, blocks=1).lowered(STREAMED))
     assert not goes_by_blocks(replace(case, kernel=5, blocks=4).lowered(STREAMED))
     assert not goes_by_blocks(replace(case, kernel=1, blocks=40, height=1, width=9).lowered(STREAMED))

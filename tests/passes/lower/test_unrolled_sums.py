@@ -14,7 +14,7 @@ from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import VectorUnit
 
 from .kernels import run_prim
-from .test_ahead import HERE, panels
+from .test_prefetched import HERE, panels
 
 PLAIN = VectorUnit(64, 32)
 

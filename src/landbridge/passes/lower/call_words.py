@@ -18,7 +18,7 @@ from landbridge.records import record
 from landbridge.sizes.size import Size
 
 #: The largest factor that is looked for; larger ones are coincidences, not columns or rows of a tile.
-_MOST = 16
+_LARGEST_FACTOR = 16
 
 
 @record(frozen=True)
@@ -34,20 +34,20 @@ def terms(rows: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], WordTerm]:
     """Returns, for each of ``rows`` (the values of one index in all calls), its term; the terms use as few words as
     possible.
     """
-    created: dict[tuple[int, ...], WordTerm] = {}
+    found: dict[tuple[int, ...], WordTerm] = {}
     bases: list[tuple[int, ...]] = []
     rows = dict.fromkeys(rows)
     known = [row for row in rows if not any(isinstance(value, Size) for value in row)]
     for row in [*sorted(known), *(row for row in rows if row not in known)]:
-        variants = [way for word, base in enumerate(bases) if (way := _of(row, base, word)) is not None]
-        if not variants:
-            variants = [WordTerm(len(bases))]
+        candidates = [term for word, base in enumerate(bases) if (term := _term(row, base, word)) is not None]
+        if not candidates:
+            candidates = [WordTerm(len(bases))]
             bases.append(row)
-        created[row] = min(variants, key=lambda way: (way.factor, abs(way.offset)))
-    return created
+        found[row] = min(candidates, key=lambda term: (term.factor, abs(term.offset)))
+    return found
 
 
-def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
+def _term(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
     """Returns ``row`` as a term of ``base``, which differs between calls; None if it is not a multiple of it plus a
     constant.
     """
@@ -56,7 +56,7 @@ def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
     other = next(i for i, value in enumerate(base) if value != base[0])
     factor, rest = divmod(row[other] - row[0], base[other] - base[0])
     offset = row[0] - factor * base[0]
-    if rest or not 1 <= factor <= _MOST:
+    if rest or not 1 <= factor <= _LARGEST_FACTOR:
         return None
     same = all(value == factor * each + offset for value, each in zip(row, base, strict=True))
     return WordTerm(word, factor, offset) if same else None
@@ -67,15 +67,15 @@ class CallWords:
 
     def __init__(self, memory: SSAValue) -> None:
         self._memory = memory
-        self._created: dict[tuple[WordTerm, Attribute], SSAValue] = {}
+        self._values: dict[tuple[WordTerm, Attribute], SSAValue] = {}
         self.ops: list[Operation] = []
 
     def value(self, term: WordTerm, kind: Attribute) -> SSAValue:
         """Returns ``term`` as a value of type ``kind``: an index, or the bits of an f32, as a scalar or in each lane of
         a vector.
         """
-        if (found := self._created.get((term, kind))) is None:
-            found = self._created[term, kind] = self._make(term, kind)
+        if (found := self._values.get((term, kind))) is None:
+            found = self._values[term, kind] = self._make(term, kind)
         return found
 
     def _make(self, term: WordTerm, kind: Attribute) -> SSAValue:

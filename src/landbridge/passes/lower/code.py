@@ -345,15 +345,15 @@ class Code:
     def _indices(self, where: Where) -> list[SSAValue]:
         return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
 
-    def mask(self, lanes: int, retained: Index) -> SSAValue:
+    def mask(self, lanes: int, active: Index) -> SSAValue:
         """Returns a mask that enables the first ``active`` lanes."""
         ty = vector_type(i1, lanes)
-        if not isinstance(retained, int):
-            return self._first_lanes(lanes, retained)
-        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < retained) for i in range(lanes)]), ty)
+        if not isinstance(active, int):
+            return self._first_lanes(lanes, active)
+        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < active) for i in range(lanes)]), ty)
 
-    def _first_lanes(self, lanes: int, retained: Index) -> SSAValue:
-        count = self.value(retained)
+    def _first_lanes(self, lanes: int, active: Index) -> SSAValue:
+        count = self.value(active)
         key = vector.CreateMaskOp, id(count), lanes
         if (found := self._computed.get(key)) is None:
             found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], vector_type(i1, lanes)))
@@ -384,15 +384,15 @@ class Code:
             vector.MaskedLoadOp, [*operands, self.splat(fill, element, lanes)], vector_type(element, lanes)
         )
 
-    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, retained: Index) -> SSAValue:
+    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, active: Index) -> SSAValue:
         """Load ``lanes`` elements; unless ``active`` is 0, only the first ``active`` are read and the others are 0."""
         ty = vector_type(element, lanes)
-        if isinstance(retained, int) and not retained:
+        if isinstance(active, int) and not active:
             return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
         operands = [
             buffer,
             *self._indices(where),
-            self.mask(lanes, retained),
+            self.mask(lanes, active),
             self.splat(zero(element), element, lanes),
         ]
         return self.emit(vector.MaskedLoadOp, operands, ty)
@@ -401,12 +401,12 @@ class Code:
         """Prefetch the cache line of an element, which may lie outside ``buffer``."""
         self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)]))
 
-    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, retained: Index) -> None:
+    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, active: Index) -> None:
         """Store ``lanes`` elements, or the first ``active`` unless that is 0."""
-        if isinstance(retained, int) and not retained:
+        if isinstance(active, int) and not active:
             self.block.add_op(new_operation(vector.StoreOp, [value, buffer, *self._indices(where)]))
         else:
-            operands = [buffer, *self._indices(where), self.mask(lanes, retained), value]
+            operands = [buffer, *self._indices(where), self.mask(lanes, active), value]
             self.block.add_op(new_operation(vector.MaskedStoreOp, operands))
 
     def pack(self, values: Sequence[SSAValue], lanes: int = 0) -> SSAValue:

@@ -93,7 +93,7 @@ def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
     return any(not r.uses(d) for r in reads for d in sched.outer)
 
 
-def strided_of(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
+def columns_to_copy(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
     """Returns the reads of columns that tasks copy before they begin."""
     if sched.columns is None or sched.horizontal or sched.iterations > 1:
         return []
@@ -116,9 +116,7 @@ def copying_tasks(
     copy does not pay.
     """
     copied = copied_columns(code, nest, sched, strided, columns)
-    emitter = NestEmitter(
-        code, copied.nest(nest), sched, buffers | {capacity: capacity for capacity in copied.rooms}, {}
-    )
+    emitter = NestEmitter(code, copied.nest(nest), sched, buffers | {memory: memory for memory in copied.memories}, {})
     tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.column_runs))
     run = emitter.row_tiles[0][0]
     tiles = expected_size(run.count)

@@ -35,7 +35,7 @@ class CopiedColumns:
     copies: tuple[tuple[ElementAccess, ElementAccess], ...]
 
     @property
-    def rooms(self) -> list[SSAValue]:
+    def memories(self) -> list[SSAValue]:
         """The memory of the copies."""
         return [copy.buffer for _, copy in self.copies]
 
@@ -90,12 +90,12 @@ def _copy_transposed(
     extent = emitter.nest.dims[last].extent
     assert isinstance(extent, int)  # copied columns have no open extents
     blocks = TransposedBlocks(code, _lane_of(sched), lanes, last)
-    retained = tile.column_mask if n == tile.columns - 1 else 0
+    active = tile.column_mask if n == tile.columns - 1 else 0
 
     def block(first: Index, count: int) -> None:
         operands.env[last] = first
         loaded = blocks.load(
-            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, retained
+            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, active
         )
         for i, vector in enumerate(loaded[:count]):
             code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n, (last, i)), lanes, 0)
@@ -122,8 +122,8 @@ def copied_columns(
     for d in reversed(sched.inner):
         coeffs[d] = pitch
         pitch *= nest.dims[d].extent
-    rooms = [code.add_op(memref.AllocaOp.get(r.element, alignment=64, shape=[pitch])) for r in strided]
+    memories = [code.add_op(memref.AllocaOp.get(r.element, alignment=64, shape=[pitch])) for r in strided]
     index = Linear(0, coeffs)
     return CopiedColumns(
-        tuple((r, replace(r, buffer=capacity, index=index)) for r, capacity in zip(strided, rooms, strict=True))
+        tuple((r, replace(r, buffer=memory, index=index)) for r, memory in zip(strided, memories, strict=True))
     )

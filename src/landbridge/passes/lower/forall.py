@@ -163,12 +163,12 @@ class _Iteration:
         lanes = max(self._vector_bytes // item_bytes(buffer.type), 1)
         vectors = extent // lanes
 
-        def store(row: Sequence[Index], first: Index, retained: Index) -> None:
+        def store(row: Sequence[Index], first: Index, active: Index) -> None:
             memory, where = self._placed(buffer, (*row, first) if row else first)
             if lanes == 1:
                 code.store(self._known[op.inputs[0]], memory, where)
             else:
-                code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, retained)
+                code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, active)
 
         def fill(row: Sequence[Index]) -> None:
             def whole(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.image_memory import is_image
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import Extent, at_least
@@ -27,7 +27,7 @@ def grouped_iterations(nest: Nest, lane: int | None, rows: int | None, inner: Se
     It is the number of scalars in a vector, or the width of a window.
     """
     main = nest.reduction
-    if main is None or lane is None or not inner or not sums_up(main) or computes_places(main):
+    if main is None or lane is None or not inner or not sums_up(main) or computes_indices(main):
         return 1  # a body that computes indices has them for one iteration only
     last = inner[-1]
     if any(b.outer == last for b in nest.bounds):

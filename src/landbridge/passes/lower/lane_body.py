@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 #: Operations that trap on a zero, which masked-off lanes contain.
 _TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
-_PLACES = _TRAPPING | {memref.LoadOp.name, memref.StoreOp.name, linalg.ops.IndexOp.name}
+_INDEXING = _TRAPPING | {memref.LoadOp.name, memref.StoreOp.name, linalg.ops.IndexOp.name}
 
 
-def computes_places(stage: Stage) -> bool:
+def computes_indices(stage: Stage) -> bool:
     """Returns whether the body uses loop indices, loads or stores by itself, or has operations that may trap."""
-    return any(op.name in _PLACES for op in stage.body.ops)
+    return any(op.name in _INDEXING for op in stage.body.ops)
 
 
 def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
@@ -51,7 +51,7 @@ def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
                 return None
             continue
         if isinstance(op, memref.LoadOp):
-            loads += _place_step(op, steps) not in (0, 1)
+            loads += _element_step(op, steps) not in (0, 1)
         elif isinstance(op, linalg.ops.IndexOp):
             loads += steps[op.results[0]] is None
         else:
@@ -64,8 +64,8 @@ def counts_lanes(stage: Stage, lane: int) -> bool:
     over the lanes.
     """
     steps = lane_steps(stage, lane)
-    places = [op for op in stage.body.ops if op.name in _PLACES]
-    return all(isinstance(op, linalg.ops.IndexOp) and steps[op.results[0]] is not None for op in places)
+    indexing = [op for op in stage.body.ops if op.name in _INDEXING]
+    return all(isinstance(op, linalg.ops.IndexOp) and steps[op.results[0]] is not None for op in indexing)
 
 
 def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
@@ -84,29 +84,31 @@ def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
 
 def _stores_a_vector(op: memref.StoreOp, stage: Stage, steps: Mapping[SSAValue, int | None]) -> bool:
     """Returns whether neighbouring lanes store neighbouring elements, and no lane loads what another lane stores."""
-    if _place_step(op, steps) != 1:
+    if _element_step(op, steps) != 1:
         return False
     accesses = [o for o in stage.body.ops if isinstance(o, memref.LoadOp | memref.StoreOp) and o.memref is op.memref]
     return all(o is op or (isinstance(o, memref.LoadOp) and tuple(o.indices) == tuple(op.indices)) for o in accesses)
 
 
 def _step(op: Operation, stage: Stage, lane: int, steps: Mapping[SSAValue, int | None]) -> int | None:
-    of = [steps[v] for v in (op.indices if isinstance(op, memref.LoadOp) else op.operands)]
+    operand_steps = [steps[v] for v in (op.indices if isinstance(op, memref.LoadOp) else op.operands)]
     if isinstance(op, linalg.ops.IndexOp):
         index = stage.dims[op.dim.value.data]
         step = index.coeff(lane)
         return None if index.nonlinear_in(lane) or not isinstance(step, int) else step
     if isinstance(op, memref.LoadOp):
-        return 0 if all(s == 0 for s in of) else None
-    if all(s == 0 for s in of):
+        return 0 if all(s == 0 for s in operand_steps) else None
+    if all(s == 0 for s in operand_steps):
         return 0
-    if any(s is None for s in of) or not _is_exact(op.results[0].type):
+    if any(s is None for s in operand_steps) or not _is_exact(op.results[0].type):
         return None
     if isinstance(op, arith.IndexCastOp):
-        return of[0]
+        return operand_steps[0]
     if isinstance(op, arith.AddiOp | arith.SubiOp):
-        assert of[0] is not None and of[1] is not None
-        return of[0] + of[1] if isinstance(op, arith.AddiOp) else of[0] - of[1]
+        assert operand_steps[0] is not None and operand_steps[1] is not None
+        return (
+            operand_steps[0] + operand_steps[1] if isinstance(op, arith.AddiOp) else operand_steps[0] - operand_steps[1]
+        )
     return None
 
 
@@ -115,7 +117,7 @@ def _is_exact(ty: object) -> bool:
     return isinstance(ty, IndexType) or (isinstance(ty, IntegerType) and ty.width.data >= 64)
 
 
-def _place_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
+def _element_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
     """Returns the increment of the accessed element from lane to lane, in elements; None if it is unknown."""
     total: Extent = 0
     for index, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
@@ -139,7 +141,7 @@ class LaneBody:
     inputs: Sequence[SSAValue | None]
     lane: int
     lanes: int
-    retained: Index
+    active: Index
     index: Callable[[int, Index], Index]
     buffers: Mapping[SSAValue, SSAValue]
     _whole: dict[SSAValue, SSAValue] = field(default_factory=dict)
@@ -161,7 +163,7 @@ class LaneBody:
         value, where = self._vector(op.value), self._location(op, 0)
         if not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
-        self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.retained)
+        self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.active)
 
     def _vector(self, value: SSAValue) -> SSAValue:
         """Returns ``value`` in all lanes: a vector, or a scalar if it is equal in all of them."""
@@ -183,12 +185,12 @@ class LaneBody:
         if isinstance(op, arith.IndexCastOp) and (step := self._steps[op.input]) is not None:
             # also for narrow integers: the additions wrap as the cast does
             return self._ramp(self._scalar(value, 0), step)
-        if isinstance(op, memref.LoadOp) and _place_step(op, self._steps) == 1:
+        if isinstance(op, memref.LoadOp) and _element_step(op, self._steps) == 1:
             where, element = self._location(op, 0), op.results[0].type
-            return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.retained)
+            return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.active)
         if isinstance(op, memref.LoadOp | linalg.ops.IndexOp):
-            retained = self.retained if isinstance(self.retained, int) and self.retained else self.lanes
-            return code.pack([self._scalar(value, lane) for lane in range(retained)], self.lanes)
+            active = self.active if isinstance(self.active, int) and self.active else self.lanes
+            return code.pack([self._scalar(value, lane) for lane in range(active)], self.lanes)
         operands = [self._vector(v) for v in op.operands]  # type: ignore[union-attr]
         return copied(code, op, operands, self.lanes)  # type: ignore[arg-type]
 
@@ -217,8 +219,8 @@ class LaneBody:
             return code.add_op(vector.ExtractOp(argument, [lane], value.type))
         if isinstance(op, linalg.ops.IndexOp):
             more: Index = lane
-            if lane and not isinstance(self.retained, int):
-                more = code.minimum(code.add(self.retained, -1), lane)
+            if lane and not isinstance(self.active, int):
+                more = code.minimum(code.add(self.active, -1), lane)
             return code.value(self.index(op.dim.value.data, more))
         if isinstance(op, memref.LoadOp):
             return code.load(self.buffers[op.memref], self._location(op, lane), op.results[0].type)

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.lane_body import computes_places, counts_lanes, work_by_lane
+from landbridge.passes.lower.lane_body import computes_indices, counts_lanes, work_by_lane
 from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
 from landbridge.sizes.size import expected_size
@@ -72,7 +72,7 @@ def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, .
     Copied are reads of the reduction that are contiguous along its last loop. Returns None if no loop is like that.
     """
     main = nest.reduction
-    if main is None or lanes < 2 or not reductions or nest.bounds or any(computes_places(s) for s in nest.stages):
+    if main is None or lanes < 2 or not reductions or nest.bounds or any(computes_indices(s) for s in nest.stages):
         return None
     plain = (Walk.STAYS, Walk.ALONG)
 
@@ -102,7 +102,7 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
     if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
         return None
     others = nest.stages[1:]
-    if any(computes_places(s) for s in others):
+    if any(computes_indices(s) for s in others):
         return None
     outer = {b.outer for b in nest.bounds}
     main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
@@ -113,7 +113,7 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
             and whole_vectors(nest, d, lanes) > 1
             and _is_plain(nest, d)
             and any(r.index.coeff(d) == 1 for r in main_reads)
-            and (not computes_places(reduction) or counts_lanes(reduction, d))
+            and (not computes_indices(reduction) or counts_lanes(reduction, d))
         ):
             return d
     return None
@@ -125,7 +125,7 @@ def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:
     """
     total = 0, 0
     for s in nest.stages:
-        if computes_places(s):
+        if computes_indices(s):
             work = work_by_lane(s, lane) if masks else None
             if work is None:
                 return None
@@ -136,7 +136,7 @@ def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:
 def _lies_along(nest: Nest, d: int) -> bool:
     """Returns whether neighbouring iterations of loop ``d`` write neighbouring elements of every result."""
     return all(
-        w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
+        w.index.coeff(d) == 1 for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored
     )
 
 
@@ -153,7 +153,7 @@ def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int,
     Each access must be contiguous along one of the two, or be the same element for all lanes. Long lane loops are
     preferred, then those along which results are contiguous.
     """
-    if lanes < 2 or nest.reduction is not None or nest.bounds or any(computes_places(s) for s in nest.stages):
+    if lanes < 2 or nest.reduction is not None or nest.bounds or any(computes_indices(s) for s in nest.stages):
         return None
     accesses = nest.accesses()
     writes = {id(w) for s in nest.stages for w in s.writes}

@@ -32,22 +32,22 @@ class LaneVector:
     element: Attribute
     lanes: int
     step: int
-    retained: Index
+    active: Index
 
     def load(self, code: Code, ends: Ends | None) -> SSAValue:
         """Load the vector. Reads nothing before its first and after its last element, and nothing outside ``ends``."""
         if self.step == 1 and ends is None:
-            return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.retained)
+            return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.active)
         span = (self.lanes - 1) * self.step + 1
         starts = list(range(0, span, self.lanes))
-        if ends is None and isinstance(self.retained, int) and not self.retained:
+        if ends is None and isinstance(self.active, int) and not self.active:
             starts[-1] = span - self.lanes  # the last part ends with the last lane
         parts = [self._part(code, start, ends) for start in starts]
         if self.step == 1:
             return parts[0]
         wanted = range(0, span, self.step)
-        of = [max(k for k, start in enumerate(starts) if start <= at) for at in wanted]
-        return gathered(code, parts, [(k, at - starts[k]) for k, at in zip(of, wanted, strict=True)])
+        part_of = [max(k for k, start in enumerate(starts) if start <= at) for at in wanted]
+        return gathered(code, parts, [(k, at - starts[k]) for k, at in zip(part_of, wanted, strict=True)])
 
     def _part(self, code: Code, start: int, ends: Ends | None) -> SSAValue:
         """Load contiguous elements from ``start`` on."""
@@ -57,10 +57,10 @@ class LaneVector:
             past = code.add(ends.extent, code.mul(first, -1))
             low = code.maximum(code.mul(first, -1), 0)
             return code.load_between(self.buffer, where, self.element, lanes, low, past, ends.fill)
-        if not isinstance(self.retained, int):
-            left = code.add(code.mul(self.retained, self.step), 1 - self.step - start)
+        if not isinstance(self.active, int):
+            left = code.add(code.mul(self.active, self.step), 1 - self.step - start)
             return code.load_vector(self.buffer, where, self.element, lanes, left)
-        left = (self.retained - 1) * self.step + 1 - start if self.retained else lanes
+        left = (self.active - 1) * self.step + 1 - start if self.active else lanes
         if left <= 0:
             return code.splat(zero(self.element), self.element, lanes)
         return code.load_vector(self.buffer, where, self.element, lanes, left if left < lanes else 0)

@@ -295,9 +295,9 @@ class _Group:
             )
             for s in self.stages
         ]
-        retained = [(o, m) for o, m in self._out_maps if visible(o)]
+        visible_maps = [(o, m) for o, m in self._out_maps if visible(o)]
         bounds = [
-            Bound(outer, inner, tile, extent, all(self._fits(m, o, (outer, inner)) for o, m in retained))
+            Bound(outer, inner, tile, extent, all(self._fits(m, o, (outer, inner)) for o, m in visible_maps))
             for outer, inner, tile, extent in self._bounds
         ]
         return Nest(self.dims, stages, bounds)

@@ -30,14 +30,14 @@ class _Columns:
 
     first: Index
     count: int
-    retained: Index
+    active: Index
     inside: bool = False
 
-    def tile_of(self, row: Index, rows: int, retained: Index, padding: RowPadding) -> Tile:
+    def tile_of(self, row: Index, rows: int, active: Index, padding: RowPadding) -> Tile:
         """Returns the tile of ``rows`` rows from ``row`` on; ``active`` lanes of its last vector exist if rows are the
         lanes.
         """
-        return Tile(row, rows, self.first, self.count, retained, self.retained, padding, self.inside)
+        return Tile(row, rows, self.first, self.count, active, self.active, padding, self.inside)
 
 
 class NestEmitter:
@@ -61,21 +61,22 @@ class NestEmitter:
             self.row_run(run, padding, 0, run.count, column, columns)
 
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Emit tiles ``low .. high`` of one run of rows; all tiles if the run has edges. Runs shorter than a tile are
-        emitted row by row.
+        """Emit tiles ``low .. high`` of one run of rows; all tiles if the run has edges.
+
+        If there are fewer rows than a tile has, each is emitted as a tile of one row.
         """
 
-        def rows_of(retained: Index, inside: bool) -> None:
-            self._row_run(run, padding, low, high, _Columns(column, columns.tile, retained, inside))
+        def emit_rows(active: Index, inside: bool) -> None:
+            self._row_run(run, padding, low, high, _Columns(column, columns.tile, active, inside))
 
-        def emit(retained: Index) -> None:
+        def emit(active: Index) -> None:
             lanes = self.operands.lanes
-            left_out = lanes - retained if isinstance(retained, int) and retained else 0
+            left_out = lanes - active if isinstance(active, int) and active else 0
             inside = self._lanes_inside(column, columns.tile * lanes - left_out)
             if inside is None:
-                rows_of(retained, False)
+                emit_rows(active, False)
             else:
-                self.code.when(inside, lambda: rows_of(retained, True), lambda: rows_of(retained, False))
+                self.code.when(inside, lambda: emit_rows(active, True), lambda: emit_rows(active, False))
 
         self._whole_or_left(columns, column, emit)
 
@@ -186,8 +187,8 @@ class NestEmitter:
         edges = self._padding.edge_iterations(run) if padding is RowPadding.EDGES else None
 
         def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
-            def emit(retained: Index) -> None:
-                self.tile(replace(columns.tile_of(row, run.tile, retained, padding), first_new=first_new, edges=edges))
+            def emit(active: Index) -> None:
+                self.tile(replace(columns.tile_of(row, run.tile, active, padding), first_new=first_new, edges=edges))
 
             self._whole_or_left(run, row, emit)
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.grouped_iterations import WIDEST_WINDOW, is_shared
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, widest_bytes
 from landbridge.records import record
 
@@ -73,7 +73,7 @@ def number_window(
     Everything else that is read there must be the same for all rows.
     """
     main = nest.reduction
-    if main is None or lane is None or rows is None or not inner or not sums_up(main) or computes_places(main):
+    if main is None or lane is None or rows is None or not inner or not sums_up(main) or computes_indices(main):
         return None
     last = inner[-1]
     iterations, reads = nest.dims[last].extent, [r for r in main.reads if isinstance(r, ElementAccess)]

@@ -1,4 +1,4 @@
-"""Operands of a register tile: element indices, loads that are shared, stores."""
+"""Reads and writes elements of a register tile: indices, shared loads, stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.edge_iterations import EdgeIterations
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
-from landbridge.passes.lower.lane_body import LaneBody, computes_places
+from landbridge.passes.lower.lane_body import LaneBody, computes_indices
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
@@ -30,24 +30,28 @@ from landbridge.sizes.size import Extent
 
 
 class RowPadding(Enum):
-    """What is known of the guards that depend on a tile's rows."""
+    """What is known at compile time of the guards that depend on a tile's rows."""
 
     TESTED = 0
-    """Nothing: each is tested where it is read."""
+    """Nothing: each guard is tested at every read."""
     INSIDE = 1
-    """They hold."""
+    """All of them hold."""
     BY_ITERATION = 2
-    """Each row and iteration of a reduction loop is decided at compile time."""
+    """They are known for each row and iteration of a reduction loop."""
     EDGES = 3
-    """They hold but for some iterations of the first and of the last tile."""
+    """All of them hold except in some iterations of the first and of the last tile."""
 
 
 @record(frozen=True)
 class Tile:
-    """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
-    the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane
-    is padding. Rows before ``first_new`` were stored by another tile, and are not again. ``edges``: of ``EDGES``, the
-    iterations at either end."""
+    """A register tile: its first row and column, and their numbers.
+
+    Rows count iterations; columns count vectors if they are the lane loop, else iterations. ``row_mask`` and
+    ``column_mask`` are the active lanes of the last vector (0 for all); an SSA value is the number of elements left,
+    which may exceed the tile. ``padding`` is what is known of the guards of its rows; ``inside``: no lane is padding.
+    Rows before ``first_new`` were stored by another tile and are not stored again. ``edges``: the iterations that the
+    rows of the first and last tile leave out, for ``RowPadding.EDGES``.
+    """
 
     row: Index
     rows: int
@@ -62,7 +66,7 @@ class Tile:
 
 
 class Operands:
-    """Reads and writes elements of tiles. ``env`` holds the indices of the loops that are open."""
+    """Reads and writes elements of tiles. ``env`` holds the indices of the loops around the current code."""
 
     def __init__(
         self,
@@ -73,23 +77,24 @@ class Operands:
     ) -> None:
         self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
         self.lanes = sched.lanes if sched.lane is not None else 1
-        #: Of memory that holds a part of what its accesses speak of: the place of the first element of that part.
+        #: For memory that holds only a part of the elements that its accesses index: the index of the first one.
         self.origins: dict[SSAValue, Index] = {}
         self._loads: dict[tuple[object, ...], SSAValue] = {}
-        #: Blocks that were transposed, or are put together to be, by access and column: a vector for each row.
+        #: Transposed blocks that were loaded, or are collected for a store, by access and column: a vector for each
+        #: row.
         self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
-        #: The elements of a pixel that is being put together, by the access that writes them.
+        #: The elements of an incomplete pixel, by the access that writes them.
         self._lanes: dict[int, list[SSAValue]] = {}
-        #: What is asked for each element, by the identity of what is held beside it.
+        #: Cached facts about accesses and stages, by the identity of the object, which the entry keeps alive.
         self._walks: dict[int, tuple[ElementAccess, Walk]] = {}
         self._places: dict[int, tuple[Stage, bool]] = {}
 
     def forget(self) -> None:
-        """Start a new block: loads of other blocks are not visible in it."""
+        """Start a new block of code: the loads of other blocks are not visible in it."""
         self._loads, self._blocks = {}, {}
 
     def _dim(self, d: int, t: Tile, m: int, n: int) -> tuple[Index, int]:
-        """Loop ``d`` at element (m, n) of the tile, as a base and a constant."""
+        """Returns the index of loop ``d`` at element (m, n) of the tile, as a base and a constant offset."""
         lanes = self.lanes
         if d == self.sched.rows:
             if d == self.sched.lane:
@@ -125,19 +130,21 @@ class Operands:
 
         for s, e in x.rest:
             base = code.add(base, code.mul(code.affine(e, dim), s))
-        # The constant is one for all rows and columns, and may be a word; their distances are in instructions.
+        # Last, as all rows and columns share the constant, which may be a word; their distances are immediate operands.
         return code.add(code.add(base, x.const), distance)
 
     def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None) -> Where:
-        """The place of an access: its element, or row and column."""
+        """Returns the location of an access: its element, or row and column."""
         if not in_rows(a.buffer.type):
             at = self.index(a.index, t, m, n, shift)
             return self.code.add(at, self.code.mul(self.origins.get(a.buffer, 0), -1))
         row, column = split(a.index)
         return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
 
-    def _retained(self, t: Tile, m: int, n: int) -> Index:
-        """Lanes kept of the vector at (m, n); 0 = all. What is no number may be more than all, or less than none."""
+    def _active(self, t: Tile, m: int, n: int) -> Index:
+        """Returns the active lanes of the vector at (m, n), 0 for all; an SSA value may be more than all, or
+        negative.
+        """
         if self.sched.lane is not None and self.sched.lane == self.sched.rows:
             vector, mask, last = m, t.row_mask, t.rows - 1
         else:
@@ -147,7 +154,7 @@ class Operands:
         return mask if vector == last else 0
 
     def _walk(self, a: ElementAccess) -> Walk:
-        """How ``a`` goes along the lanes."""
+        """Returns how ``a`` moves along the lanes."""
         if self.sched.lane is None:
             return Walk.STAYS
         if (known := self._walks.get(id(a))) is None or known[0] is not a:
@@ -174,21 +181,24 @@ class Operands:
         together: int = 0,
         between: int = 1,
     ) -> SSAValue:
-        """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
-        ``settled``. ``together`` > 0: a vector of so many of the numbers that lie side by side from there on, of an
-        access that has one for all lanes. ``between``: iterations of the shifted loop that are read one after the
-        other, and of the same vectors where one reads what lies between the lanes of another."""
+        """Returns what ``a`` reads at (m, n) of the tile.
+
+        Guards are tested, except those that the code around has ``settled``. ``together`` > 0: returns a vector of so
+        many contiguous scalars, if ``a`` reads one for all lanes. ``between``: so many iterations of the shifted loop
+        are emitted in a row; those that read elements between each other's lanes share their vectors.
+        """
         sched = self.sched
         if self._walk(a) is Walk.TRANSPOSED:
             if (id(a), n) not in self._blocks:
                 self._blocks[id(a), n] = self._transposed().load(
-                    a, self.buffers[a.buffer], self._location(a, t, n), t.rows, self._retained(t, 0, n)
+                    a, self.buffers[a.buffer], self._location(a, t, n), t.rows, self._active(t, 0, n)
                 )
             return self._blocks[id(a), n][m]
         by_row = sched.rows is not None and a.varies(sched.rows)
         row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
         if by_row and sched.vectors is not None and isinstance(iteration, int):
-            row, iteration = row * sched.vectors.stride + iteration, 0  # which other rows read in other iterations
+            # a vector that other rows read in other iterations
+            row, iteration = row * sched.vectors.stride + iteration, 0
         key = (id(a), row, n if sched.columns is not None and a.varies(sched.columns) else 0, iteration)
         if (found := self._loads.get(key)) is None:
             if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
@@ -199,11 +209,11 @@ class Operands:
         return found
 
     def _shares(self, a: ElementAccess, t: Tile, m: int, n: int, loop: int, between: int) -> bool:
-        """Whether ``between`` iterations of ``loop`` read the same vectors at (m, n)."""
+        """Returns whether ``between`` iterations of ``loop`` read the same vectors at (m, n)."""
         if (
             between == 1
             or self.sched.lane is None
-            or self._retained(t, m, n) != 0
+            or self._active(t, m, n) != 0
             or is_image(self.buffers[a.buffer].type)
         ):
             return False
@@ -212,8 +222,11 @@ class Operands:
     def _between_lanes(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], between: int
     ) -> SSAValue:
-        """The vector of an iteration, picked from all that lies between its lanes, which is loaded once for ``between``
-        iterations: these read no more than that."""
+        """Returns the vector of an iteration, picked from vectors that ``between`` iterations share and that are loaded
+        once.
+
+        Nothing is loaded that these iterations do not read.
+        """
         loop, iteration = shift
         first = iteration - iteration % between
         where, buffer = self.where(a, t, m, n, (loop, first)), self.buffers[a.buffer]
@@ -230,7 +243,9 @@ class Operands:
     def read_lane(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int, settled: Collection[Guard]
     ) -> SSAValue:
-        """The number that ``read`` gives, from a vector of those of ``lanes`` iterations of the shifted loop."""
+        """Returns the scalar that ``read`` returns, taken from a vector of the scalars of ``lanes`` iterations of the
+        shifted loop.
+        """
         loop, iteration = shift
         return self._lane_of(
             self.read(a, t, m, n, (loop, iteration - iteration % lanes), settled, lanes), iteration % lanes, a
@@ -246,7 +261,9 @@ class Operands:
         places: range,
         settled: Collection[Guard],
     ) -> SSAValue:
-        """The number that ``read`` gives, from a vector of the window that rows share: of ``places`` of it."""
+        """Returns the scalar that ``read`` returns, taken from a vector of elements ``places`` of the window that rows
+        share.
+        """
         window, (loop, iteration) = self.sched.scalars, shift
         assert window is not None
         at = m * window.stride + iteration
@@ -255,7 +272,7 @@ class Operands:
         return self._lane_of(scalars, at - piece.start, a) if len(piece) > 1 else scalars
 
     def _lane_of(self, scalars: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
-        key = (id(scalars), lane)  # which the key of the vector keeps
+        key = (id(scalars), lane)  # the vector itself is a value of this dict, and stays alive
         if (found := self._loads.get(key)) is None:
             found = self._loads[key] = self.code.add_op(vector.ExtractOp(scalars, [lane], a.element))
         return found
@@ -279,7 +296,7 @@ class Operands:
                 for g in of_lanes if not t.inside else ():
                     assert a.fill is not None
                     ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
-                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._retained(t, m, n))
+                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._active(t, m, n))
                 return found.load(self.code, ends)
             if lanes:
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, 0)
@@ -297,56 +314,56 @@ class Operands:
         )
 
     def body(self, stage: Stage, inputs: Sequence[SSAValue | None], t: Tile, m: int, n: int) -> list[SSAValue]:
-        """What ``stage`` yields for ``inputs`` at (m, n) of the tile."""
+        """Returns the values that ``stage`` yields for ``inputs`` at (m, n) of the tile."""
         lane = None if self.sched.horizontal and not stage.reduces else self.sched.lane
 
         def index(d: int, more: Index = 0) -> Index:
             shift = None if lane is None or more == 0 else (lane, more)
             return self.index(stage.dims[d], t, m, n, shift)
 
-        if lane is not None and self._computes_places(stage):
-            retained = self._retained(t, m, n)
-            return LaneBody(self.code, stage, inputs, lane, self.lanes, retained, index, self.buffers).emit()
+        if lane is not None and self._computes_indices(stage):
+            active = self._active(t, m, n)
+            return LaneBody(self.code, stage, inputs, lane, self.lanes, active, index, self.buffers).emit()
         lanes = 1 if self.sched.horizontal and not stage.reduces else self.lanes
         return emit_body(self.code, stage, inputs, lanes, index, self.buffers)
 
-    def _computes_places(self, stage: Stage) -> bool:
+    def _computes_indices(self, stage: Stage) -> bool:
         if (known := self._places.get(id(stage))) is None or known[0] is not stage:
-            known = self._places[id(stage)] = stage, computes_places(stage)
+            known = self._places[id(stage)] = stage, computes_indices(stage)
         return known[1]
 
     def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
-        """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""
+        """Returns one element of an image, taken from its pixel, which is loaded once per tile if ``keep``."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        vdevice = pixel_location(column, lanes, self.sched.columns, n)
-        if vdevice is None:
+        location = pixel_location(column, lanes, self.sched.columns, n)
+        if location is None:
             at = self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
             return lane_at(self.code, image, *at, a.element)
         if lanes == 1:
-            at = self.index(row, t, m, n, shift), self.index(vdevice.pixel, t, m, n, shift)
+            at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
         along = n if self.sched.columns is not None and row.uses(self.sched.columns) else 0
-        key = (id(a), "pixel", vdevice.pixel.const, along, m, shift)
+        key = (id(a), "pixel", location.pixel.const, along, m, shift)
         pixel = self._loads.get(key)
         if pixel is None:
-            at = self.index(row, t, m, n, shift), self.index(vdevice.pixel, t, m, n, shift)
+            at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             pixel = self.code.load_vector(image, (*at, 0), a.element, lanes, 0)
             if keep:
                 self._loads[key] = pixel
-        return self.code.add_op(vector.ExtractOp(pixel, [vdevice.lane], a.element))
+        return self.code.add_op(vector.ExtractOp(pixel, [location.lane], a.element))
 
     def _put(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
-        """One element of an image, which is written with the last one of its pixel."""
+        """Store one element of an image; the pixel is written with its last element."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        vdevice = pixel_location(column, lanes, self.sched.columns, n)
-        if vdevice is None or t.columns != lanes:
+        location = pixel_location(column, lanes, self.sched.columns, n)
+        if location is None or t.columns != lanes:
             raise CodegenError(f"{image.type}: a kernel would store one element of a pixel of {lanes}")
         held = self._lanes.setdefault(id(a), [])
         held.append(value)
         if len(held) == lanes:
-            at = self.index(row, t, m, n), self.index(vdevice.pixel, t, m, n)
+            at = self.index(row, t, m, n), self.index(location.pixel, t, m, n)
             copy_pixel(self.code, image, *at, self._lanes.pop(id(a)).__getitem__)
 
     def write(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
@@ -360,8 +377,8 @@ class Operands:
             block = self._blocks.setdefault((id(a), n), [])
             block.append(value)
             if len(block) == t.rows:
-                self._transposed().store(a, block, buffer, self._location(a, t, n), self._retained(t, 0, n))
+                self._transposed().store(a, block, buffer, self._location(a, t, n), self._active(t, 0, n))
         elif walk is Walk.ALONG:
-            self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._retained(t, m, n))
+            self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._active(t, m, n))
         else:
             self.code.store(value, buffer, self.where(a, t, m, n))

@@ -61,7 +61,7 @@ def _vectors_left(nests: list[Nest], length: int) -> int:
 def _lies_along(nest: Nest, d: int) -> bool:
     """Returns whether neighbouring iterations of loop ``d`` write neighbouring elements of a buffer."""
     return nest.dims[d].extent != 1 and any(
-        w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
+        w.index.coeff(d) == 1 for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored
     )
 
 

@@ -102,7 +102,7 @@ def vector_unit_of(target: Target) -> VectorUnit:
         by_lane=by_lane,
         l1_bytes=target.l1_bytes if measured else 0,
         l2_bytes=target.l2_bytes if measured else 0,
-        asks_ahead=timed,
+        prefetches=timed,
         narrow_is_cheaper=narrow_is_cheaper(target),
         two_passes=timed and target.mcpu in _TWO_PASSES,
         unrolls=timed,

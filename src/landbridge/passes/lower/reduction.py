@@ -45,7 +45,7 @@ class SumBlock:
     dim: int
     low: Index
     high: Index
-    ask: Callable[[int], None]
+    prefetch: Callable[[int], None]
 
 
 class Reduction:
@@ -67,7 +67,7 @@ class Reduction:
         lows: Mapping[int, Extent] = MappingProxyType({}),
         block: SumBlock | None = None,
     ) -> None:
-        self._innermost = ReductionIterations(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
+        self._innermost = ReductionIterations(code, nest, sched, padding, operands, tile, prefetches=block is None)
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
@@ -81,8 +81,8 @@ class Reduction:
         written_out = () if window is None else (window.dim, *window.written_out)
         inner = self.sched.inner if self._block is None else self.sched.inner[self.sched.inner.index(self._block.dim) :]
         slots = self._loops([d for d in inner if d not in written_out], self._start())
-        if self.sched.copies > 1:
-            slots = self._merge_copies(slots)
+        if self.sched.partial_sums > 1:
+            slots = self._merge_partial_sums(slots)
         if self.sched.horizontal:
             slots = self._across_lanes(slots)
         return slots
@@ -91,7 +91,7 @@ class Reduction:
         main, sched, t = self.main, self.sched, self._tile
         combine = combiner(main)
         slots: Slots = {}
-        for m, n, u in product(range(t.rows), range(t.columns), range(sched.copies)):
+        for m, n, u in product(range(t.rows), range(t.columns), range(sched.partial_sums)):
             for o, w in enumerate(main.writes):
                 attr = main.inits[o]
                 if attr is None:
@@ -107,10 +107,10 @@ class Reduction:
             return self.code.constant(attr, element)
         return self.code.splat(attr, element, self._lanes)
 
-    def _merge_copies(self, slots: Slots) -> Slots:
+    def _merge_partial_sums(self, slots: Slots) -> Slots:
         merged: Slots = {}
         for m, n in product(range(self._tile.rows), range(self._tile.columns)):
-            parts = [slots[m, n, u, 0] for u in range(self.sched.copies)]
+            parts = [slots[m, n, u, 0] for u in range(self.sched.partial_sums)]
             while len(parts) > 1:
                 parts = [fold(self.code, self.main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
             merged[m, n, 0, 0] = parts[0]
@@ -128,7 +128,7 @@ class Reduction:
         extent = self.nest.dims[lane].extent
         if extent % self._lanes == 0:
             return sums
-        scalar = replace(self.sched, lane=None, horizontal=False, copies=1)
+        scalar = replace(self.sched, lane=None, horizontal=False, partial_sums=1)
         operands = Operands(self.code, scalar, self.operands.buffers, self.env)
         lows = {lane: extent - extent % self._lanes}
         tail = Reduction(self.code, self.nest, scalar, self.padding, operands, self._tile, lows)
@@ -194,12 +194,12 @@ class Reduction:
             return slots
 
         blocked, _ = block_of_sums(self.nest, self.sched, self.padding, self._lows)
-        as_one = len(rest) == 1 and self.sched.copies == 1 and blocked not in (d, rest[0])
+        as_one = len(rest) == 1 and self.sched.partial_sums == 1 and blocked not in (d, rest[0])
         as_one = as_one and walks_as_one(self.nest, d, rest[0])
         if as_one and self._block is not None:
             for i in range(extent):  # prefetch for all iterations, also those that the tile leaves out
                 self.env[d] = i
-                self._block.ask(rest[0])
+                self._block.prefetch(rest[0])
             self._has_prefetched = True
         slots = at_edge(slots, edges.first, 0, low)
         if as_one:
@@ -256,7 +256,7 @@ class Reduction:
         guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
         tested = any(g.index.uses(d) for g in guards if g not in self._settled)
         sched = self.sched
-        return sched.copies if tested else max(sched.copies, sched.iterations, sched.unrolled)
+        return sched.partial_sums if tested else max(sched.partial_sums, sched.iterations, sched.unrolled)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Emit loop ``d``, block by block if it is the loop that ``sum_blocks`` has chosen."""
@@ -264,7 +264,7 @@ class Reduction:
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
         # terms of a step for each accumulator
-        terms = max(1, step // (self._innermost.lane_step(d) * self.sched.copies))
+        terms = max(1, step // (self._innermost.lane_step(d) * self.sched.partial_sums))
         code, length, element = self.code, -(-iterations // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
@@ -307,7 +307,7 @@ class Reduction:
             return only
 
         if self._block is not None and not rest and not self._has_prefetched:
-            self._block.ask(d)
+            self._block.prefetch(d)
         results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]
         return dict(zip(slots, results, strict=True))

@@ -11,7 +11,6 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.ahead import prefetched, prefetched_rows
 from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
@@ -19,6 +18,7 @@ from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.prefetched import prefetched, prefetched_rows
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 
@@ -42,18 +42,18 @@ class ReductionIterations:
         padding: Padding,
         operands: Operands,
         tile: Tile,
-        asks_ahead: bool,
+        prefetches: bool,
     ) -> None:
         main = nest.reduction
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self._tile = padding, tile
-        self._ahead = prefetched(nest, sched) if sched.asks_ahead and asks_ahead else []
-        self._next_rows = prefetched_rows(nest, sched) if asks_ahead else []
-        plain = sched.copies == 1 and sched.iterations == 1
+        self._prefetched = prefetched(nest, sched) if sched.prefetches and prefetches else []
+        self._next_rows = prefetched_rows(nest, sched) if prefetches else []
+        plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
-        self._takes_lanes = sched.iterations > 1 and sched.vectors is None
+        self._shares_scalars = sched.iterations > 1 and sched.vectors is None
         self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -86,9 +86,9 @@ class ReductionIterations:
         prefetched = 0
         for iteration, (m, n, u, o) in self._in_order(slots, iterations, last):
             if iteration == prefetched:
-                self._ask_ahead(iteration)
+                self._emit_prefetches(iteration)
                 prefetched += 1
-            if o or u != iteration % self.sched.copies or not inside(iteration, m):
+            if o or u != iteration % self.sched.partial_sums or not inside(iteration, m):
                 continue
             shift = (last, iteration * self.lane_step(last)) if last is not None and iterations > 1 else None
             reads = [
@@ -105,9 +105,9 @@ class ReductionIterations:
         self.operands.forget()
         return result
 
-    def _ask_ahead(self, iteration: int) -> None:
+    def _emit_prefetches(self, iteration: int) -> None:
         """Prefetch what is read a few iterations after ``iteration``, one of those that are unrolled."""
-        for (a, early), n in product(self._ahead, range(self._tile.columns)):
+        for (a, early), n in product(self._prefetched, range(self._tile.columns)):
             at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
             self.code.prefetch(self.operands.buffers[a.buffer], at)
         for a, m in product(self._next_rows if iteration == 0 else (), range(self._tile.rows)):
@@ -122,8 +122,8 @@ class ReductionIterations:
         """
         pairs = list(product(range(iterations), slots))
         if self._between > 1:  # iterations that share vectors are adjacent, as there are too many vectors to keep
-            places = {slot: vdevice for vdevice, slot in enumerate(slots)}
-            pairs.sort(key=lambda pair: (pair[0] // self._between, places[pair[1]]))
+            order = {slot: number for number, slot in enumerate(slots)}
+            pairs.sort(key=lambda pair: (pair[0] // self._between, order[pair[1]]))
         scalars = self.sched.scalars
         if scalars is not None and not scalars.by_location(self._tile.rows, self._tile.columns):
             return pairs
@@ -139,7 +139,7 @@ class ReductionIterations:
         if (
             last is None
             or self.sched.lane is None
-            or self.sched.copies > 1
+            or self.sched.partial_sums > 1
             or iterations != self.nest.dims[last].extent
         ):
             return None
@@ -186,7 +186,7 @@ class ReductionIterations:
         scalars: range | None,
         settled: Sequence[Guard],
     ) -> SSAValue:
-        if shift is not None and self._takes_lanes and is_shared(a, self.sched.lane, shift[0]):
+        if shift is not None and self._shares_scalars and is_shared(a, self.sched.lane, shift[0]):
             if scalars is not None:
                 return self.operands.read_number(a, self._tile, m, n, shift, scalars, settled)
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.iterations, settled)

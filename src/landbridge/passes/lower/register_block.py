@@ -17,7 +17,7 @@ _LOAD, _LANE_LOAD = 0.6, 0.3
 #: Multiply-adds that begin while a vector of 64 bytes comes from beyond L2: reading 8 MB of weights once takes 0.8 ms,
 #: 17 cycles a vector.
 _BEYOND_L2_LOAD = 35
-#: The additional cost of a row's scalar whose cache line L1 does not retain (`retained_rows.py`): tiles of 14x2 take
+#: The additional cost of a row's scalar whose cache line L1 does not retain (`l1_rows.py`): tiles of 14x2 take
 #: 1.5 times as long on Zen 4.
 _LOST_LINE = 1.0
 #: The relative error of the estimate: costs closer than this count as equal.
@@ -32,14 +32,14 @@ def register_block(
     iterations: int = 1,
     beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
-    retained: int = MOST_ROWS,
+    l1_rows: int = MOST_ROWS,
 ) -> tuple[int, int]:
     """Returns the rows and columns of the tile with the fewest estimated cycles over the whole extents; see
     ``weighed_blocks``.
 
     Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, iterations, beyond_l2, window, retained)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, iterations, beyond_l2, window, l1_rows)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -58,7 +58,7 @@ def weighed_blocks(
     iterations: int = 1,
     beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
-    retained: int = MOST_ROWS,
+    l1_rows: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Returns each tile of at most ``most_rows`` rows that fits ``registers``, with its estimated cycles over the whole
     extents.
@@ -87,7 +87,7 @@ def weighed_blocks(
                 for cc, cn in _known_pieces(columns, c):
                     each = scalars / iterations + cc if window is None else window.loads(rr, cc)
                     loads = load * each + 1.0 / iterations
-                    loads += _LOST_LINE * scalars / iterations if rr > retained else 0.0
+                    loads += _LOST_LINE * scalars / iterations if rr > l1_rows else 0.0
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed

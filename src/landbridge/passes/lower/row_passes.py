@@ -64,9 +64,9 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     not possible.
     """
     main = nest.reduction
-    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.asks_ahead:
+    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.prefetches:
         return None
-    if sched.columns is None or sched.copies > 1 or sched.iterations > 1 or len(sched.inner) < 2:
+    if sched.columns is None or sched.partial_sums > 1 or sched.iterations > 1 or len(sched.inner) < 2:
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
@@ -280,7 +280,7 @@ class _TermsEmitter(_PassEmitter):
         assert main is not None
         dim, low, high, iterations = self.block
         self.operands.forget()
-        block = SumBlock(dim, low, high, self._requested(t, dim, low, iterations))
+        block = SumBlock(dim, low, high, self._prefetching(t, dim, low, iterations))
         reduction = Reduction(code, self.nest, self.sched, self._padding, self.operands, t, block=block)
         for (m, n, _, _), value in reduction.emit().items():
             at = self.totals.at(code, self.row_of(t, m), n)
@@ -302,7 +302,7 @@ class _TermsEmitter(_PassEmitter):
         further = next_iteration - (last + iterations) * step
         return code.add(code.mul(is_last, further), iterations * step)
 
-    def _requested(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
+    def _prefetching(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
         """Returns a function that emits the prefetches of tile ``t``: its share of the columns of the next block."""
         code, sched, nest = self.code, self.sched, self.nest
         last = sched.inner[-1]
@@ -316,7 +316,7 @@ class _TermsEmitter(_PassEmitter):
             for r in columns_of(nest, sched)
         ]
 
-        def ask(d: int) -> None:
+        def emit(d: int) -> None:
             self.env[d] = 0
             for r, offsets in reads:
                 base = code.add(self.operands.index(r.index, t, 0, 0), self._to_next(r, t, dim, low, iterations))
@@ -324,7 +324,7 @@ class _TermsEmitter(_PassEmitter):
                     code.prefetch(self.operands.buffers[r.buffer], code.add(base, offset))
             del self.env[d]
 
-        return ask
+        return emit
 
 
 def _column_step(r: ElementAccess, sched: Schedule) -> int:

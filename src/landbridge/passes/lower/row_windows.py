@@ -18,7 +18,7 @@ from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import combiner, fold, folded_term
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.records import record
@@ -56,7 +56,7 @@ def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[i
     if main is None or rows is None or lane is None or lane in (rows, *inner) or nest.bounds or nest.is_scan:
         return None
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
-    if combiner(main) is None or len(main.writes) != 1 or len(reads) != 1 or computes_places(main):
+    if combiner(main) is None or len(main.writes) != 1 or len(reads) != 1 or computes_indices(main):
         return None
     (read,) = reads
     for d in inner:

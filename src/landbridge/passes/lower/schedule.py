@@ -16,8 +16,9 @@ from landbridge.passes.lower.block_loops import choose_columns, choose_other_row
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.grouped_iterations import grouped_iterations
 from landbridge.passes.lower.l1_columns import MANY, l1_columns
+from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.l2_columns import beyond_l2_share
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_choice import (
     choose_copied_lane,
     choose_lane,
@@ -30,7 +31,6 @@ from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
-from landbridge.passes.lower.retained_rows import retained_rows
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
@@ -76,7 +76,7 @@ class VectorUnit:
     masks: bool = True
     l1_bytes: int = 0
     l2_bytes: int = 0
-    asks_ahead: bool = False
+    prefetches: bool = False
     narrow_is_cheaper: bool = True
     two_passes: bool = False
     unrolls: bool = False
@@ -89,11 +89,11 @@ class VectorUnit:
         """Returns the share of passes over all ``rows`` of ``nest`` in which columns come from beyond L2."""
         return beyond_l2_share(nest, lane, rows, self.l2_bytes) if self.l2_bytes else 0.0
 
-    def retained(
+    def l1_rows(
         self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS
     ) -> int:
         """Returns the largest number of rows, up to ``most``, whose cache lines stay in L1 between iterations."""
-        return retained_rows(nest, lane, rows, inner, self.l1_bytes, most) if self.l1_bytes else most
+        return l1_rows(nest, lane, rows, inner, self.l1_bytes, most) if self.l1_bytes else most
 
     def strided_columns(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
         """Returns the reads of columns of ``nest`` that tasks copy before their rows read them."""
@@ -132,14 +132,14 @@ class Schedule:
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     work: int
-    copies: int = 1
+    partial_sums: int = 1
     iterations: int = 1
     transposed: bool = False
     scalars: NumberWindow | None = None
     vectors: VectorWindow | None = None
     copied: bool = False
-    asks_ahead: bool = False
-    rows_ahead: bool = False
+    prefetches: bool = False
+    prefetches_rows: bool = False
     unrolled: int = 1
 
 
@@ -214,7 +214,7 @@ def schedule(
             iterations,
             beyond_l2,
             scalars or vectors,
-            machine.retained(nest, lane, rows, reductions),
+            machine.l1_rows(nest, lane, rows, reductions),
         )
     else:
         most = MOST_ROWS
@@ -233,9 +233,9 @@ def schedule(
     for d in reductions:
         work *= expected_size(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
-    two_tiles, copies = 2 * row_runs[0].tile, 1
+    two_tiles, partial_sums = 2 * row_runs[0].tile, 1
     if scalars is None and vectors is None:
-        copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
+        partial_sums = _partial_sums(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
         lane,
         lanes,
@@ -247,15 +247,15 @@ def schedule(
         outer,
         reductions,
         work,
-        copies,
+        partial_sums,
         iterations,
         scalars=scalars,
         vectors=vectors,
         copied=copied is not None,
         unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
-        asks_ahead=machine.asks_ahead
+        prefetches=machine.prefetches
         and expected_size(column_extent) > machine.l1_columns(nest, lane, lanes, reductions),
-        rows_ahead=machine.asks_ahead and machine.retained(nest, lane, rows, reductions, two_tiles) == two_tiles,
+        prefetches_rows=machine.prefetches and machine.l1_rows(nest, lane, rows, reductions, two_tiles) == two_tiles,
     )
 
 
@@ -295,12 +295,12 @@ def _transposed(
     return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, transposed=True)
 
 
-def _copies(
+def _partial_sums(
     nest: Nest, lane: int | None, lanes: int, horizontal: bool, inner: tuple[int, ...], accumulators: int
 ) -> int:
     """Returns the number of partial sums that hide the latency of the combining operation; 1 if the accumulators do."""
     main = nest.reduction
-    if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or computes_places(main):
+    if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
         return 1  # a body that computes indices has them for one iteration only
     last = lane if horizontal and lane is not None else inner[-1]
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
@@ -353,7 +353,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         sched.iterations,
         beyond_l2,
         window,
-        machine.retained(nest, sched.lane, sched.rows, sched.inner),
+        machine.l1_rows(nest, sched.lane, sched.rows, sched.inner),
     )
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]

@@ -29,8 +29,8 @@ def schedule_text(nest: Nest, sched: Schedule) -> str:
         parts.append("sums over " + ("x".join(str(nest.dims[d].extent) for d in sched.inner) or "1"))
     else:
         parts.append("each element on its own")
-    if sched.copies > 1:
-        parts.append(f"{sched.copies} partial sums")
+    if sched.partial_sums > 1:
+        parts.append(f"{sched.partial_sums} partial sums")
     return ", ".join(parts)
 
 
@@ -49,7 +49,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             sched.iterations,
             machine.beyond_l2(nest, sched.lane, sched.rows),
             sched.scalars or sched.vectors,
-            machine.retained(nest, sched.lane, sched.rows, sched.inner),
+            machine.l1_rows(nest, sched.lane, sched.rows, sched.inner),
         )
     )
     if len(weighed) < 2:

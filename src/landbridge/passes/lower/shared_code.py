@@ -253,13 +253,13 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
     """Make the first of ``members``, which have one form, the code of all, and erase the others; returns the calls by
     name.
     """
-    retained = members[0][0]
+    representative = members[0][0]
     rows: list[tuple[_Number, tuple[int, ...]]] = []
     for row in zip(*(found for _, found in members), strict=True):
         values = tuple(number.value for number in row)
         if len(set(values)) > 1 or isinstance(values[0], Size):
             rows.append((row[0], values))
-    if not _are_all_uses(retained, [number for number, _ in rows]):
+    if not _are_all_uses(representative, [number for number, _ in rows]):
         return {}
     indices = terms(values for number, values in rows if number.is_index)
     words = [values for values, term in indices.items() if term == WordTerm(term.word)]
@@ -272,12 +272,12 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
     given = list(zip(*words, strict=True)) or [()] * len(members)
     variants = {
         function.sym_name.data: Variant(
-            retained.sym_name.data, cast(int, task_count(function)), tuple(each), *schedule_of(function)
+            representative.sym_name.data, cast(int, task_count(function)), tuple(each), *schedule_of(function)
         )
         for (function, _), each in zip(members, given, strict=True)
     }
     _smallest_operands([function for function, _ in members])
-    _read_words(retained, places, given[0])
+    _read_words(representative, places, given[0])
     for function, _ in members[1:]:
         Rewriter.erase_op(function)
     return variants

@@ -70,9 +70,9 @@ def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
 
 def _without(nest: Nest, gone: Collection[int]) -> Nest:
     """Returns ``nest`` without the loops ``gone``, whose indices are 0."""
-    retained = [i for i in range(len(nest.dims)) if i not in gone]
-    number = {old: new for new, old in enumerate(retained)}
-    return renumbered(nest, [nest.dims[i] for i in retained], [number.get(i) for i in range(len(nest.dims))])
+    remaining = [i for i in range(len(nest.dims)) if i not in gone]
+    number = {old: new for new, old in enumerate(remaining)}
+    return renumbered(nest, [nest.dims[i] for i in remaining], [number.get(i) for i in range(len(nest.dims))])
 
 
 def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) -> Nest:

@@ -42,7 +42,7 @@ def block_of_sums(
     block, part = longest_block(nest.reduction, sched.inner)
     iterations = {d: _iterations(nest.dims[d].extent - lows.get(d, 0), block) for d in dims}
     if dims:
-        iterations[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.copies
+        iterations[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.partial_sums
     below = 1
     for d in reversed(dims):
         if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:

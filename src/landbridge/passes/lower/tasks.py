@@ -12,7 +12,7 @@ from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.column_tasks import ColumnTasks, copying_tasks, strided_of
+from landbridge.passes.lower.column_tasks import ColumnTasks, columns_to_copy, copying_tasks
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
@@ -115,7 +115,7 @@ def _single(
         how = None if sched.copied else row_passes(nest, sched, machine, rows)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
-        strided = [] if how is not None or at_edges else strided_of(nest, sched, machine)
+        strided = [] if how is not None or at_edges else columns_to_copy(nest, sched, machine)
         for columns in sched.column_runs:
             if how is not None and scratch is not None:
                 pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
@@ -173,10 +173,10 @@ def _several(
         raise stack_refusal(prim, nests, length)
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
-    retained = set(temporaries)
+    in_memory = set(temporaries)
     around = length if first is None else length + 1
     for n in nests:
-        small_nest = shrink(n, retained, length) if first is None else in_parts(n, retained, length, parts)
+        small_nest = shrink(n, in_memory, length) if first is None else in_parts(n, in_memory, length, parts)
         small_nest = simplify(small_nest, keep=around)
         repeats = not is_in_place(prim.function) and may_repeat(small_nest)
         choose = partial(schedule, machine=machine, prefix=around, repeats=repeats)

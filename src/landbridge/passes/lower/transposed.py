@@ -148,8 +148,8 @@ def _concatenated(code: Code, parts: Sequence[SSAValue]) -> SSAValue:
     return parts[0]
 
 
-def _part(code: Code, of: SSAValue, lanes: Iterable[int]) -> SSAValue:
-    return _shuffle(code, of, of, lanes)
+def _part(code: Code, source: SSAValue, lanes: Iterable[int]) -> SSAValue:
+    return _shuffle(code, source, source, lanes)
 
 
 def _shuffle(code: Code, a: SSAValue, b: SSAValue, mask: Iterable[int]) -> SSAValue:

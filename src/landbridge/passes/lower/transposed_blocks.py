@@ -36,32 +36,30 @@ class TransposedBlocks:
     def __init__(self, code: Code, lane: int, lanes: int, rows: int) -> None:
         self._code, self._lane, self._lanes, self._rows = code, lane, lanes, rows
 
-    def load(
-        self, a: ElementAccess, buffer: SSAValue, vdevice: Location, count: int, retained: Index
-    ) -> list[SSAValue]:
+    def load(self, a: ElementAccess, buffer: SSAValue, location: Location, count: int, active: Index) -> list[SSAValue]:
         """Load the rows; returns a vector along the lanes for each."""
         code, lanes = self._code, self._lanes
         if self._is_dense(a, count):
-            parts = self._dense_parts(vdevice, count, retained)
+            parts = self._dense_parts(location, count, active)
             loaded = [code.load_vector(buffer, where, a.element, lanes, some) for where, some in parts]
             return parted(code, loaded + [code.splat(zero(a.element), a.element, lanes)] * (count - len(loaded)))
         width = transposed_width(count, lanes, a.element)
-        places = self._places_of_lanes(vdevice, retained)
+        places = self._lane_locations(location, active)
         loaded = [code.load_vector(buffer, where, a.element, width, count % width) for where in places]
         return transpose_in(code, loaded + [code.splat(zero(a.element), a.element, width)] * (lanes - len(loaded)))
 
     def store(
-        self, a: ElementAccess, rows: list[SSAValue], buffer: SSAValue, vdevice: Location, retained: Index
+        self, a: ElementAccess, rows: list[SSAValue], buffer: SSAValue, location: Location, active: Index
     ) -> None:
         """Store the rows."""
         code, count = self._code, len(rows)
         if self._is_dense(a, count):
-            parts = self._dense_parts(vdevice, count, retained)
+            parts = self._dense_parts(location, count, active)
             for (where, some), value in zip(parts, interleaved(code, rows), strict=False):
                 code.store_vector(value, buffer, where, self._lanes, some)
             return
         width = transposed_width(count, self._lanes, a.element)
-        stored = zip(self._places_of_lanes(vdevice, retained), transpose_out(code, rows, width), strict=False)
+        stored = zip(self._lane_locations(location, active), transpose_out(code, rows, width), strict=False)
         # lanes after the last active one have its location, and are overwritten by it
         for where, value in reversed(list(stored)):
             code.store_vector(value, buffer, where, width, count % width)
@@ -69,21 +67,21 @@ class TransposedBlocks:
     def _is_dense(self, a: ElementAccess, count: int) -> bool:
         return count <= MOST_PARTED and same(a.index.coeff(self._lane), count) is True
 
-    def _dense_parts(self, vdevice: Location, count: int, retained: Index) -> Iterator[tuple[Where, Index]]:
+    def _dense_parts(self, location: Location, count: int, active: Index) -> Iterator[tuple[Where, Index]]:
         """Yields the location of each vector of a dense block, and its number of active elements, 0 for all."""
         for start in range(0, count * self._lanes, self._lanes):
-            if not isinstance(retained, int):
-                yield vdevice((self._rows, start)), self._code.add(self._code.mul(retained, count), -start)
-            elif not retained or retained * count >= start + self._lanes:
-                yield vdevice((self._rows, start)), 0
-            elif retained * count > start:
-                yield vdevice((self._rows, start)), retained * count - start
+            if not isinstance(active, int):
+                yield location((self._rows, start)), self._code.add(self._code.mul(active, count), -start)
+            elif not active or active * count >= start + self._lanes:
+                yield location((self._rows, start)), 0
+            elif active * count > start:
+                yield location((self._rows, start)), active * count - start
 
-    def _places_of_lanes(self, vdevice: Location, retained: Index) -> list[Where]:
+    def _lane_locations(self, location: Location, active: Index) -> list[Where]:
         """Returns the location of the first row of each active lane; if their number is open, the others have that of
         the last.
         """
-        if isinstance(retained, int):
-            return [vdevice((self._lane, at)) for at in range(retained or self._lanes)]
-        last = self._code.add(retained, -1)
-        return [vdevice((self._lane, self._code.minimum(last, at))) for at in range(self._lanes)]
+        if isinstance(active, int):
+            return [location((self._lane, at)) for at in range(active or self._lanes)]
+        last = self._code.add(active, -1)
+        return [location((self._lane, self._code.minimum(last, at))) for at in range(self._lanes)]

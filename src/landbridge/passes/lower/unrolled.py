@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest
 
 #: The unrolled iterations of a long loop, and how many iterations make it long. Loops over 16 channels of a convolution
@@ -32,7 +32,7 @@ def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], row_tile: int) 
     between = iterations_between(main, lane, inner[-1])
     if row_tile < _ENOUGH_ROWS and between == 1:
         return 1
-    if combiner(main) is None or len(main.writes) != 1 or computes_places(main):
+    if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
         return 1  # a body that computes indices has them for one iteration only
     last = inner[-1]
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]

@@ -13,7 +13,7 @@ from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.grouped_iterations import WIDEST_WINDOW
 from landbridge.passes.lower.image_memory import is_image
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.records import record
@@ -57,7 +57,7 @@ def vector_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequenc
     main = nest.reduction
     if main is None or lane is None or rows is None or rows == lane or lane in inner or nest.is_scan:
         return None
-    if combiner(main) is None or len(main.writes) != 1 or computes_places(main):
+    if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
         return None
     extent, reads = nest.dims[rows].extent, [r for r in main.reads if isinstance(r, ElementAccess)]
     moving = [r for r in reads if r.varies(rows)]

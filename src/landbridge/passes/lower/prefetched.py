@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.image_memory import is_image
-from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
@@ -49,7 +49,7 @@ def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     These are weights that are read one element per row, where pixels are the lanes, and that few tiles of columns read.
     """
     tiles = sum(expected_size(run.count) for run in sched.column_runs)
-    if not sched.rows_ahead or sched.unrolled == 1 or tiles > _FEW_TILES:
+    if not sched.prefetches_rows or sched.unrolled == 1 or tiles > _FEW_TILES:
         return []
     found = []
     for r in _reads(nest, sched):
@@ -69,7 +69,7 @@ def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     main = nest.reduction
     if main is None or sched.lane is None or sched.rows is None or sched.horizontal or sched.iterations > 1:
         return []
-    if not sched.inner or sched.row_runs[0].tile < _FEW_ROWS or computes_places(main):
+    if not sched.inner or sched.row_runs[0].tile < _FEW_ROWS or computes_indices(main):
         return []
     reads = (r for r in main.reads if isinstance(r, ElementAccess))
     return [r for r in reads if not in_rows(r.buffer.type) and not is_image(r.buffer.type)]

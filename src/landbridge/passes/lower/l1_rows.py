@@ -21,9 +21,7 @@ from landbridge.targets.machine import LINE_BYTES
 _WAY = 4096
 
 
-def retained_rows(
-    nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], l1_bytes: int, most: int
-) -> int:
+def l1_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], l1_bytes: int, most: int) -> int:
     """Returns the largest number of tile rows, up to ``most``, whose cache lines stay in an L1 of ``l1_bytes`` between
     iterations.
     """

@@ -11,8 +11,8 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
-from landbridge.passes.lower.ahead import prefetched_rows
 from landbridge.passes.lower.nest import build_nests
+from landbridge.passes.lower.prefetched import prefetched_rows
 from landbridge.passes.lower.prims import lower_prim, vector_unit_of
 from landbridge.passes.lower.schedule import VectorUnit, schedule
 from landbridge.targets import Target
@@ -20,7 +20,7 @@ from landbridge.targets import Target
 from .kernels import run_prim
 
 #: Vectors of 16, and an L1 cache of 32 KiB: 512 vectors of a column.
-WIDE = VectorUnit(64, 32, l1_bytes=1 << 15, asks_ahead=True)
+WIDE = VectorUnit(64, 32, l1_bytes=1 << 15, prefetches=True)
 HERE = "llvm"
 
 
@@ -47,13 +47,13 @@ def test_columns_beyond_l1_are_prefetched_and_others_are_not() -> None:
     assert prefetched(28, 4, 600, WIDE)
     assert not prefetched(28, 4, 100, WIDE)
     assert not prefetched(2, 4, 600, WIDE)
-    assert not prefetched(28, 4, 600, replace(WIDE, asks_ahead=False))
+    assert not prefetched(28, 4, 600, replace(WIDE, prefetches=False))
 
 
 def test_only_where_it_was_measured() -> None:
-    assert vector_unit_of(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")).asks_ahead
-    assert not vector_unit_of(Target("raspberry-pi-4")).asks_ahead
-    assert not vector_unit_of(Target("c")).asks_ahead
+    assert vector_unit_of(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")).prefetches
+    assert not vector_unit_of(Target("raspberry-pi-4")).prefetches
+    assert not vector_unit_of(Target("c")).prefetches
 
 
 @pytest.mark.parametrize(("m", "panes", "k"), [(28, 4, 600), (5, 1, 3001), (17, 3, 1100)])
@@ -95,7 +95,7 @@ def test_a_tile_asks_for_the_numbers_of_the_next_one(rows: int, pitch: int, k: i
     (nest,) = build_nests(view_prim(prim.finish()))
     machine = replace(WIDE, unrolls=True)
     assert bool(prefetched_rows(nest, schedule(nest, machine))) is asks
-    assert not prefetched_rows(nest, schedule(nest, replace(machine, asks_ahead=False)))
+    assert not prefetched_rows(nest, schedule(nest, replace(machine, prefetches=False)))
 
 
 @pytest.mark.parametrize(("rows", "k", "pixels"), [(136, 136, 49), (29, 70, 33)])

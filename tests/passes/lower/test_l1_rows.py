@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.nest import Nest, build_nests
-from landbridge.passes.lower.retained_rows import retained_rows
 from landbridge.passes.lower.schedule import VectorUnit, schedule
 
 #: A core with AVX-512; its nearest cache is of 8 lines a set, of 64 sets.
@@ -65,7 +65,7 @@ def test_rows_are_retained_up_to_those_whose_lines_a_set_has_no_space_for(pitch:
     nest = product(pitch)
     sched = schedule(nest, CORE)
     assert sched.rows is not None
-    retained = retained_rows(nest, sched.lane, sched.rows, sched.inner, associativity << 12, 14)
+    retained = l1_rows(nest, sched.lane, sched.rows, sched.inner, associativity << 12, 14)
     if pitch % 16 == 0:
         assert not lost(pitch, retained, associativity)
         assert retained == 14 or lost(pitch, retained + 1, associativity)
