@@ -1,4 +1,4 @@
-"""IR text as a model: what passes print, between any two of them, compiles again."""
+"""Reads IR text as a model: the text printed between any two passes can be compiled again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\d+$")
 
 
 def is_ir_text(model: object) -> bool:
-    """Whether ``model`` is IR text (of several lines, as no path is) or the path of a file of it."""
+    """Returns whether ``model`` is IR text (which has several lines, unlike a path) or the path of a file with it."""
     if isinstance(model, str) and "\n" in model:
         return True
     return isinstance(model, str | Path) and Path(model).suffix == SUFFIX
@@ -38,11 +38,12 @@ def import_ir_text(
     vdevices: tuple[VDevice, ...],
     constants: Mapping[str, Any] | None = None,
 ) -> IRModule:
-    """The module that ``model`` prints, for ``vdevices`` of ``targets``: by name where the text names them.
+    """Returns the module that ``model`` prints, for ``vdevices`` of ``targets``, matched by name if the text names
+    them.
 
-    ``constants``: arrays by symbol, as ``Executable.constants`` has them. Those that the text names and nobody gives
-    are seeded by their names, which a ModelWarning says. Raises ParseError for other text, CompileError for a constant
-    that does not fit, TargetError for a vdevice that no target is given for.
+    ``constants``: arrays by symbol, as in ``Executable.constants``. Constants that are not given get random values
+    seeded by their names, with a ModelWarning. Raises ParseError for malformed text, CompileError for a constant that
+    does not fit, TargetError for a vdevice without a target.
     """
     text, sources = (model, ()) if isinstance(model, str) and "\n" in model else _read(Path(model))
     module = IRModule.parse(text, targets, ())
@@ -77,7 +78,9 @@ def _read(file: Path) -> tuple[str, tuple[str, ...]]:
 def _bound(
     declared: Sequence[VDevice], targets: tuple[Target, ...], vdevices: tuple[VDevice, ...]
 ) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
-    """Targets and vdevices as the text numbers them. A CPU that the compiler had added has no target of its own."""
+    """Returns targets and vdevices in the order of the text. A CPU that the compiler had added has no target of its
+    own.
+    """
     given = {v.name: targets[v.target] for v in vdevices}
     names = [v.name for v in declared]
     if unknown := sorted(set(given) - set(names)):
@@ -120,7 +123,7 @@ def _take_constants(module: IRModule, given: dict[str, Any]) -> None:
 
 
 def _parameters(module: IRModule) -> list[tuple[str, Any]]:
-    """The name and the type of each parameter of @main."""
+    """Returns the name and the type of each parameter of @main."""
     found = parameters(module)
     types = [a.type for a in module.main.body.block.args if a in found]
     return list(zip(parameter_names(module.main), types, strict=True))

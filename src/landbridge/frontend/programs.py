@@ -1,4 +1,6 @@
-"""The programs of a model whose inputs say what it does, as an axis does: one for each value that is legal."""
+"""The programs of a model in which an input decides what the program does, such as an axis: one for each legal
+value.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,20 @@ from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
 from landbridge.records import record
 
-#: Values that are tried: of three axes of four dimensions, say.
+#: The most values that are tried: enough for three axes of four dimensions.
 _MOST_TRIED = 512
-#: Programs that come of them.
+#: The most programs that result.
 _MOST_PROGRAMS = 32
 
-#: Elements of inputs, by name.
+#: The elements of inputs, by name.
 Chosen: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 @record(frozen=True, eq=False)
 class ChosenProgram:
-    """A module, and what inputs have to be for it, in ``chosen``: none where there is but one program. One that
-    ``is_spare`` is left out where no code can be made of it."""
+    """A module, and in ``chosen`` the values of inputs that it is for; none if there is only one program. One that
+    ``is_spare`` is dropped if it cannot be compiled.
+    """
 
     module: IRModule
     chosen: list[Chosen] = field(default_factory=list)
@@ -38,15 +41,16 @@ class ChosenProgram:
 
 @record(frozen=True, eq=False)
 class ImportedModules:
-    """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, and ``spares``
-    that are left out where no code can be made of them."""
+    """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, and ``spares``,
+    which are dropped if they cannot be compiled.
+    """
 
     module: IRModule
     others: Sequence[IRModule] = ()
     spares: Sequence[IRModule] = ()
 
     def programs(self) -> list[ChosenProgram]:
-        """Returns them as programs that no input chooses among."""
+        """Returns them as programs for all values of inputs."""
         if not self.others and not self.spares:
             return [ChosenProgram(self.module)]
         known = [ChosenProgram(module, [{}]) for module in (self.module, *self.others)]
@@ -54,10 +58,11 @@ class ImportedModules:
 
 
 def each_program(make: Callable[[Chosen, bool], ImportedModules]) -> list[ChosenProgram]:
-    """The programs that ``make`` makes of values for the inputs that it cannot do without: several, or, where they are
-    too many, one in which what needs the values runs on the host, as ``make`` is told then.
+    """Returns the programs that ``make`` builds for each legal value of the inputs whose values it requires.
 
-    Raises its error where no value is legal, and UnsupportedOperatorError naming the inputs where they are too many.
+    If these are too many, returns one program in which the nodes that require the values run on the host; the second
+    argument of ``make`` requests that. Raises the error of ``make`` if no value is legal, and UnsupportedOperatorError,
+    which names the inputs, if there are too many values.
     """
     wanted: dict[str, WantedInput] = {}
     try:
@@ -79,7 +84,7 @@ def each_program(make: Callable[[Chosen, bool], ImportedModules]) -> list[Chosen
 
 
 class _TooManyError(UnsupportedOperatorError):
-    """Inputs choose among more programs than there may be."""
+    """Raised if inputs choose among more programs than are allowed."""
 
 
 class _MoreWanted(Exception):
@@ -112,7 +117,7 @@ def _tried(
     if not programs:
         raise ended or first
     if len(programs) > 1 and any(is_cut(op) for each in programs.values() for op in each.module.main.body.block.ops):
-        raise _too_many(wanted, first)  # data decide sizes in them
+        raise _too_many(wanted, first)  # programs in which data decide sizes
     fit = len(programs) + len(others) <= _MOST_PROGRAMS
     return [*programs.values(), *(others.values() if fit else ())]
 
@@ -124,7 +129,7 @@ def _values(wanted: Mapping[str, WantedInput]) -> Iterator[dict[str, tuple[int, 
 
 
 def _chosen(error: CompileError | InputError) -> dict[str, WantedInput]:
-    """The inputs that ``error`` wants a value of, as they say what the program does."""
+    """Returns the inputs whose values ``error`` requires because they decide what the program does."""
     found = error.needed if isinstance(error, UnsupportedOperatorError) else None
     return {name: each for name, each in found.items() if each.chosen} if isinstance(found, dict) else {}
 
@@ -138,7 +143,7 @@ def _too_many(wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
 
 
 def _content(module: IRModule) -> Hashable:
-    """A key that is equal for modules that differ in the elements of their inputs alone."""
+    """Returns a key that is equal for modules that differ only in the elements of their inputs."""
     elements = input_elements(module.main)
     set_input_elements(module.main, {})
     text = str(module.op)

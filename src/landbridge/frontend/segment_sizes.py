@@ -1,4 +1,4 @@
-"""The dimensions that operations, and the kernels that they call, speak of: what a piece of a program has to know."""
+"""Collects the dimensions that operations and their kernels depend on, which a segment of a program has to know."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from landbridge.sizes.terms import Symbol
 
 
 class SegmentSizes:
-    """Finds them by name, of a module whose kernels are ``prims``."""
+    """Finds dimensions by name in a module whose kernels are ``prims``."""
 
     def __init__(self, prims: Mapping[str, func.FuncOp]) -> None:
         self._prims = prims
         self._prim_symbols: dict[str, frozenset[str]] = {}
         self._seen: dict[Attribute, frozenset[str]] = {}
-        #: All that were found.
+        #: All dimensions found so far.
         self.symbols: dict[str, Symbol] = {}
 
     def of_operation(self, op: Operation) -> set[str]:
-        """The dimensions that ``op``, and the kernel that it calls, speak of."""
+        """Returns the dimensions that ``op``, and the kernel that it calls, depend on."""
         found: set[str] = set()
         for each in op.walk():
             attributes = [*each.attributes.values(), *each.properties.values(), *(r.type for r in each.results)]
@@ -53,7 +53,7 @@ class SegmentSizes:
 
 
 def _sizes_in(attribute: Attribute) -> Iterable[Extent]:
-    """The Sizes in ``attribute`` and what it is made of."""
+    """Yields the Sizes in ``attribute`` and its parts."""
     match attribute:
         case SizeAttr() | IntAttr():
             yield attribute.data

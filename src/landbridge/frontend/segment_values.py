@@ -1,4 +1,6 @@
-"""Values of a program that is cut: what operations read, where it comes from, and copies of them in another block."""
+"""Values of a program that is cut into segments: what operations read, where it comes from, and copies of it in another
+block.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from landbridge.ir.graph_ops import ConstantOp, HostCallOp, ViewOp
 
 
 def is_cut(op: Operation) -> bool:
-    """Whether a program is cut at ``op``: its results, or what is read of them, say sizes, or it runs programs."""
+    """Returns whether a program is cut at ``op``, because it decides sizes or runs separate programs."""
     return isinstance(op, HostCallOp) and bool(op.defines or op.bodies)
 
 
 def is_cut_result(value: SSAValue) -> bool:
-    """Whether ``value`` is there when such an operation has run."""
+    """Returns whether ``value`` is a result of such an operation."""
     return isinstance(value.owner, Operation) and is_cut(value.owner)
 
 
 def operands_of(op: Operation) -> Iterator[SSAValue]:
-    """What ``op`` and operations inside of it read from outside, destinations left out."""
+    """Yields the values that ``op`` and operations inside it read from outside, without destinations."""
     inside = _created_in(op)
     for each in op.walk():
         for value in each.operands:
@@ -30,20 +32,20 @@ def operands_of(op: Operation) -> Iterator[SSAValue]:
 
 
 def _created_in(op: Operation) -> set[SSAValue]:
-    """Results of ``op`` and of operations inside of it, and the arguments of its regions."""
+    """Returns the results of ``op`` and of operations inside it, and the arguments of its regions."""
     created: set[SSAValue] = {result for each in op.walk() for result in each.results}
     return created | {a for each in op.walk() for region in each.regions for a in region.block.args}
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """What ``value`` is a view of, itself where it is none."""
+    """Returns the value that ``value`` is a view of, or itself."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
 
 
 def add_copy(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
-    """A copy of ``op`` at the end of ``block``, behind what it needs that is everywhere."""
+    """Append a copy of ``op`` to ``block``, after copies of the operands that every segment can create itself."""
     inside = _created_in(op)
     for each in op.walk():
         for value in each.operands:
@@ -55,7 +57,7 @@ def add_copy(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
 
 
 def bring(value: SSAValue, block: Block, at: dict[SSAValue, SSAValue]) -> None:
-    """Have ``value`` in ``block``: a view, a constant or a destination is made again."""
+    """Make ``value`` available in ``block``: a view, a constant or a destination is created again."""
     if value in at or not isinstance(value.owner, bufferization.AllocTensorOp | ConstantOp | ViewOp):
         return
     chain = [value]

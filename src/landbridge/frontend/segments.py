@@ -1,7 +1,8 @@
-"""Cutting a program where data decide sizes: each piece is a program of known or open sizes, compiled by itself.
+"""Cuts a program into segments where data decide sizes; each segment is compiled as a program of known or open sizes.
 
-An operation belongs to the first piece in which all that it needs is known: its operands, and the dimensions that its
-types and its kernel speak of. What one piece computes and another reads is an output here and an input there.
+An operation belongs to the first segment in which everything that it needs is known: its operands, and the dimensions
+in its types and its kernel. A value that one segment computes and another reads is an output of the one and an input of
+the other.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ from landbridge.sizes.terms import Symbol
 
 @record(frozen=True, eq=False)
 class Cut:
-    """``modules`` of the pieces that compute, and what a run does: ``segments`` run them by number, as text.
+    """The ``modules`` of the segments that compute, and the steps of a run: ``segments``, which name modules by number,
+    as text.
 
-    ``inputs`` and ``outputs`` are those of the whole, ``parameters`` its weights that may be replaced,
-    ``guards`` what must hold for the dimensions of a run.
+    ``inputs`` and ``outputs`` are those of the whole program, ``parameters`` its replaceable weights, ``guards`` the
+    conditions on the dimensions of a run.
     """
 
     modules: list[IRModule]
@@ -63,22 +65,24 @@ class Cut:
 
 
 def function_name(number: int) -> str:
-    """What the function of piece ``number`` is called."""
+    """Returns the name of the function of segment ``number``."""
     return f"segment@{number}"
 
 
 def cut(module: IRModule) -> Cut | None:
-    """The pieces of ``module``, which is used up; None where it is whole."""
+    """Returns the segments of ``module``, which must not be used afterwards; None if it needs no cut."""
     return _Cutter(module, []).cut() if is_in_pieces(module) else None
 
 
 def is_in_pieces(module: IRModule) -> bool:
-    """Whether data decide sizes in ``module``."""
+    """Returns whether data decide sizes in ``module``."""
     return any(is_cut(op) for op in module.main.body.block.ops)
 
 
 def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[str, str]]:
-    """``executable``, whose programs are the pieces of ``whole`` in order, as the whole, and what its metadata says."""
+    """Returns ``executable``, whose programs are the segments of ``whole`` in order, as the whole program, and its
+    metadata.
+    """
     pieces = list(executable.functions.values())
     functions = {
         function_name(number): replace(piece, name=function_name(number))
@@ -95,12 +99,12 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
 class _Piece:
     ops: list[Operation] = field(default_factory=list)
     calls: list[HostCallOp] = field(default_factory=list)
-    #: What later pieces, calls and the caller read of what is computed here.
+    #: The values computed here that later segments, calls or the caller read.
     wanted: dict[SSAValue, None] = field(default_factory=dict)
 
 
 class _Cutter:
-    """``modules`` get the pieces, and those of programs that it runs."""
+    """Cuts a program. ``modules`` receives its segments, and those of the separate programs that it runs."""
 
     def __init__(self, module: IRModule, modules: list[IRModule]) -> None:
         self._module, self._modules = module, modules
@@ -127,7 +131,7 @@ class _Cutter:
                 name = function_name(len(modules))
                 modules.append(self._module_of(piece, returned))
             segments.append(Segment(name, tuple(map(self._data_call, piece.calls))))
-        if not modules:  # nothing is computed but by what is called: a program has code
+        if not modules:  # everything is computed by calls, but a program must have code
             modules.append(self._module_of(_Piece(), []))
         elements = input_elements(self._main)
         frames = frame_layouts(self._main)
@@ -141,13 +145,13 @@ class _Cutter:
         )
         return Cut(modules, segments, tuple(specs[:count]), results, tuple(specs[count:]), self._given)
 
-    # Which piece an operation belongs to ----------------------------------------------------------------------------
+    # The segment of an operation ------------------------------------------------------------------------------------
 
     def _pieces(self) -> list[_Piece]:
         pieces: list[_Piece] = [_Piece()]
         for op in self._block.ops:
             if isinstance(op, bufferization.AllocTensorOp | ConstantOp | func.ReturnOp):
-                continue  # there is one wherever it is needed
+                continue  # each segment that needs it gets a copy
             level = self._needed(op)
             while len(pieces) <= level:
                 pieces.append(_Piece())
@@ -165,14 +169,14 @@ class _Cutter:
         return pieces
 
     def _needed(self, op: Operation) -> int:
-        """The first piece in which all is known that ``op`` needs."""
+        """Returns the first segment in which everything that ``op`` needs is known."""
         values = [self._level.get(v, 0) for v in operands_of(op)]
         return max([0, *values, *(self._symbol_level.get(name, 0) for name in self._sizes.of_operation(op))])
 
-    # What crosses ---------------------------------------------------------------------------------------------------
+    # Values between segments ----------------------------------------------------------------------------------------
 
     def _name_all(self, pieces: Sequence[_Piece], returned: Sequence[SSAValue], outputs: Sequence[str]) -> None:
-        """Names of what crosses, the outputs' own first."""
+        """Name the values that pass between segments; those that are outputs keep the output's name."""
         for value, name in zip(returned, outputs, strict=True):
             self._names.setdefault(value, name)
             if not is_cut_result(value):
@@ -200,7 +204,7 @@ class _Cutter:
             yield root_of(value)
 
     def _cross(self, pieces: Sequence[_Piece], root: SSAValue, number: int) -> None:
-        """``root`` is read by piece ``number``."""
+        """Record that segment ``number`` reads ``root``."""
         if isinstance(root, BlockArgument) or is_cut_result(root) or isinstance(root.owner, ConstantOp):
             return
         level = self._level.get(root, number)
@@ -220,7 +224,7 @@ class _Cutter:
             self._names[value] = name
         return self._names[value]
 
-    # Pieces as modules ----------------------------------------------------------------------------------------------
+    # Segments as modules --------------------------------------------------------------------------------------------
 
     def _module_of(self, piece: _Piece, returned: Sequence[SSAValue]) -> IRModule:
         module = self._module
@@ -274,7 +278,7 @@ class _Cutter:
         prims = [op for name, op in self._prims.items() if op.parent is not None]
         called = {op.callee_name for op in main.walk() if isinstance(op, CallOp)}
         body = new_module.op.body.block
-        kernels = list(body.ops)  # of copies
+        kernels = list(body.ops)  # the order of copies
         body.insert_ops_before([main], kernels[0]) if kernels else body.add_op(main)
         for prim in prims:
             if prim.sym_name.data in called:
@@ -316,14 +320,14 @@ class _Cutter:
         )
 
     def _body(self, name: str) -> BodyProgram:
-        """The program ``name`` that a call runs, whose pieces are pieces of the whole."""
+        """Returns the program ``name`` that a call runs; its segments are added to those of the whole."""
         created = self._module.bodies[name]
         whole = _Cutter(created, self._modules).cut()
         return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), created.around, whole.guards)
 
 
 def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:
-    """Whether a result of ``piece`` has no buffer of its own."""
+    """Returns whether a result of ``piece`` has no buffer of its own."""
     root = root_of(value)
     if root not in inside:
         return True

@@ -1,4 +1,4 @@
-"""Inputs whose values a model's shapes, or what its nodes do, are made of: they become dimensions, or are tried out."""
+"""Inputs whose values a model's shapes or its nodes depend on: sizes become dimensions, and others are tried out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.records import record
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
 
-#: Elements that an input of sizes may have.
+#: The most elements of an input of sizes.
 MOST_ELEMENTS = 16
 
 
@@ -21,8 +21,8 @@ MOST_ELEMENTS = 16
 class WantedInput:
     """An input whose ``count`` elements have to be known, integers from ``low`` to ``high``.
 
-    ``chosen``: they say what the program does, as an axis does; others say sizes. ``of_any_sign``: no rule says what
-    the least of them is.
+    ``chosen``: they decide what the program does, as an axis does; otherwise they are sizes. ``of_any_sign``: no rule
+    gives a lower bound.
     """
 
     name: str
@@ -34,27 +34,32 @@ class WantedInput:
 
     @property
     def choices(self) -> int:
-        """How many values it may have."""
+        """Returns the number of values that it may have."""
         return int((self.high - self.low + 1) ** self.count)
 
     def dimensions(self, least: int) -> dict[str, Extent]:
-        """A dimension for each element, by name; one that is a size is ``least`` or more. Where that is 0 what no rule
-        says anything of may be below."""
+        """Returns a dimension for each element, by name.
+
+        A size is at least ``least``. If that is 0, elements without a lower bound may be negative.
+        """
         names = names_of_elements(self.name, self.count)
         low = -LARGEST_EXTENT if self.of_any_sign and not least else max(self.low, least) if self.low >= 0 else self.low
         return {name: dimension(name, low, self.high) for name in names}
 
 
 def names_of_elements(name: str, count: int) -> list[str]:
-    """What the dimensions are called that the ``count`` elements of input ``name`` are."""
+    """Returns the names of the dimensions for the ``count`` elements of input ``name``."""
     return [identifier(f"{name}_{i}" if count > 1 else name) for i in range(count)]
 
 
 def wanted_inputs(
     block: Block, names: Iterable[str], needed: Iterable[tuple[SSAValue, tuple[int, int] | None]]
 ) -> dict[str, WantedInput]:
-    """The arguments of ``block``, called ``names``, that ``needed`` values are computed from: small ones of integers
-    and booleans. ``needed`` has the least and largest legal element of each, where a rule says it."""
+    """Returns the small arguments of ``block``, called ``names``, that ``needed`` values are computed from, if they are
+    integers or bools.
+
+    ``needed`` has the least and the largest legal element of each value, if a rule gives them.
+    """
     called: dict[SSAValue, str] = dict(zip(block.args, names, strict=False))
     found: dict[str, WantedInput] = {}
     for value, ends in needed:
@@ -78,7 +83,7 @@ def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> Want
         return None
     low, high = ends or (0, LARGEST_EXTENT)
     if high < (low or 1):
-        return None  # no value is legal, as no axis of a scalar is
+        return None  # no value is legal: a scalar, for example, has no axis
     few = high - low < 64
     if dtype == "int32" and not few and not _is_widened(argument):
         return None  # sizes are computed in int64
@@ -86,7 +91,7 @@ def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> Want
 
 
 def _is_widened(value: SSAValue) -> bool:
-    """Whether all that is computed from ``value`` is computed from it as int64."""
+    """Returns whether everything that is computed from ``value`` is computed from it as int64."""
     users = [use.operation for use in value.uses]
     return bool(users) and all(
         _is_widened(user.results[0]) if isinstance(user, ViewOp) else _widens(user) for user in users
@@ -98,7 +103,7 @@ def _widens(op: Operation) -> bool:
 
 
 def _sources(value: SSAValue) -> Iterator[SSAValue]:
-    """The arguments that ``value`` is computed from."""
+    """Yields the arguments that ``value`` is computed from."""
     seen: set[SSAValue] = set()
     pending = [value]
     while pending:

@@ -1,4 +1,6 @@
-"""What a Loop carries and its trips only append to: it is collected as rows are, and nothing grows."""
+"""Carried values of a Loop to which iterations only append: what they append is collected as rows, so that no value
+grows.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,24 @@ from landbridge.records import record
 
 @record(frozen=True, eq=False)
 class Appended:
-    """A value that is carried, ``first`` before the first trip, and that trips append to along ``axis``."""
+    """A carried value, with ``first`` as its value before the first iteration, to which iterations append along
+    ``axis``.
+    """
 
     first: Operand
     axis: int
 
     def nothing(self, c: OpContext) -> Array:
-        """A value of its shape without elements along the axis: what a trip appends to it is what the trip appends."""
+        """Returns a value of its shape without elements along the axis; an iteration that appends to it returns only
+        the new part.
+        """
         shape = [0 if axis == self.axis else extent for axis, extent in enumerate(c.shape(self.first))]
         return np.zeros(shape, numpy_dtype(c.dtype(self.first)))
 
     def of_rows(self, c: OpContext, rows: SSAValue) -> Operand:
-        """What is carried last, where ``rows`` are what the trips append, along a first axis of trips.
+        """Returns the final value; ``rows`` are the appended parts, stacked along a first axis of iterations.
 
-        Raises UnsupportedOperatorError where that has other axes than what it is appended to.
+        Raises UnsupportedOperatorError if the other axes differ from those of the first value.
         """
         (trips, *shape), owned, at = c.shape(rows), list(c.shape(self.first)), self.axis
         if shape[:at] != owned[:at] or shape[at + 1 :] != owned[at + 1 :] or c.dtype(rows) != c.dtype(self.first):
@@ -43,7 +49,7 @@ class Appended:
 
 
 def appended(c: OpContext, body: ir.Graph, state: Sequence[Any]) -> dict[int, Appended]:
-    """Those of ``state`` that the body of a Loop does nothing with but appending to them, by their numbers."""
+    """Returns, by number, the values of ``state`` to which the body of a Loop only appends."""
     found = {}
     for number, (formal, value) in enumerate(zip(body.inputs[2:], state, strict=True)):
         axis = _appended_along(body, formal, body.outputs[1 + number])
@@ -53,7 +59,9 @@ def appended(c: OpContext, body: ir.Graph, state: Sequence[Any]) -> dict[int, Ap
 
 
 def begins_with(output: ir.Value, formal: ir.Value) -> int | None:
-    """The axis along which ``output`` is ``formal`` and more behind it; None where it is not."""
+    """Returns the axis along which ``output`` is ``formal`` followed by more; None if it is not such a
+    concatenation.
+    """
     node = output.producer()
     if node is None or (node.domain, node.op_type) != ("", "Concat") or "axis" not in node.attributes:
         return None
@@ -61,8 +69,10 @@ def begins_with(output: ir.Value, formal: ir.Value) -> int | None:
 
 
 def _appended_along(body: ir.Graph, formal: ir.Value, output: ir.Value) -> int | None:
-    """The axis of the one Concat that takes ``formal``, and takes it first, where nothing but the next trip takes what
-    it gives; None where there is no such Concat."""
+    """Returns the axis of the only Concat that reads ``formal``, as its first operand; None if there is none.
+
+    Only the next iteration may read the result of the Concat.
+    """
     uses = list(formal.uses())
     if len(uses) != 1 or uses[0].idx != 0 or formal in body.outputs:
         return None

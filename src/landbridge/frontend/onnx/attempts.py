@@ -1,6 +1,7 @@
-"""Attempts: ways to compile a model that cannot be compiled as it is, one after another.
+"""Tries several ways to compile a model that cannot be compiled directly.
 
-Each costs an import, and only models that would be refused pay for it. Where none helps, the first error counts.
+Each attempt costs an import, and only models that would be refused otherwise need more than one. If none succeeds, the
+first error is raised.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from landbridge.records import record
 
 @record
 class Attempts:
-    """What ``build`` may do now, and what there was reason for. ``is_open``: extents need not be numbers.
+    """The present permissions of ``build``, and which others might help. ``is_open``: extents may be open.
 
-    ``reads``: values that are computed may become dimensions. ``hosts``: nodes that no kernel can be made for, as an
-    input says what they do, run on the host. ``fixing``: gets the dimensions that would be one number for others to be
-    as wide as they are, where that is not to be. ``unified`` has dimensions that may become one. ``branches`` has what
-    loops and branches do.
+    ``reads``: computed values may become dimensions. ``hosts``: nodes without a kernel, because an input decides what
+    they do, may run on the host. ``fixing``: collects the dimensions that other dimensions could only fit if they had
+    one fixed size; None if that is allowed. ``unified``: the dimensions that may become one. ``branches``: what loops
+    and branches may do. ``might_read`` and ``might_host``: ``build`` has found a use for that permission.
     """
 
     build: Callable[[], IRModule]
@@ -37,13 +38,16 @@ class Attempts:
     might_host: bool = False
 
     def note(self, data: DataDimensions) -> None:
-        """Keep what ``build`` found reason for."""
+        """Record the permissions that ``build`` has found a use for."""
         self.might_read |= data.might_read
         self.might_host |= data.might_host
 
     def all(self) -> IRModule:
-        """What is compiled whole, or cut, with its loops and branches; else those are programs apart. Sizes that are
-        compared are narrowed last."""
+        """Returns the first module that can be compiled.
+
+        The model is compiled as one program, or cut into segments; if that fails, its loops and branches become
+        separate programs. Ranges of sizes that are compared are narrowed last.
+        """
         try:
             return self._with_separate_programs()
         except CompileError as error:
@@ -71,7 +75,9 @@ class Attempts:
             raise (error if self.branches.part_refused else first) from None
 
     def _counting(self) -> IRModule:
-        """The first module that there is: with both branches where a count of the data chooses; else for at least 1."""
+        """Returns the first module that compiles: with both branches of an If that tests whether data are empty, else
+        for sizes of at least 1.
+        """
         try:
             return self._with_hosts()
         except CompileError:
@@ -81,7 +87,7 @@ class Attempts:
         return self._with_hosts()
 
     def _with_hosts(self) -> IRModule:
-        """Nodes on the host come last."""
+        """Returns the first module that compiles; nodes run on the host only if nothing else helps."""
         try:
             return self._with_relations()
         except CompileError as error:
@@ -96,8 +102,11 @@ class Attempts:
             raise first from None
 
     def _with_relations(self) -> IRModule:
-        """Where extents of several inputs have to fit each other, runs test that; else those along one axis become
-        one; else one of them is a number."""
+        """Returns the first module that compiles, if extents of several inputs have to fit each other.
+
+        Runs test that they fit; if that fails, dimensions along the same axis become one; if that fails too, one gets a
+        fixed size.
+        """
         try:
             return self._with_loops()
         except (UnsupportedOperatorError, ShapeError, NodeError) as error:
@@ -121,7 +130,9 @@ class Attempts:
         return self._with_loops()
 
     def _with_loops(self) -> IRModule:
-        """Loops stay loops; else what they carry last may be known, as a shape has to be."""
+        """Returns the first module that compiles: with rolled loops, else with unfolded ones, whose carried values may
+        be known as shapes require.
+        """
         try:
             return self.with_reads()
         except UndecidedSizeError:
@@ -138,7 +149,9 @@ class Attempts:
             raise first from None
 
     def with_reads(self) -> IRModule:
-        """All is known before a run; else values that are computed become dimensions."""
+        """Returns the first module that compiles: with all sizes known before a run, else with computed values as
+        dimensions.
+        """
         self.reads = False
         try:
             return self.build()
@@ -154,6 +167,6 @@ class Attempts:
 
 
 def _chooses(error: CompileError) -> bool:
-    """Whether ``error`` wants the value of an input that says what the program does."""
+    """Returns whether ``error`` requires the value of an input that decides what the program does."""
     wanted = error.needed if isinstance(error, UnsupportedOperatorError) else None
     return isinstance(wanted, dict) and any(each.chosen for each in wanted.values())

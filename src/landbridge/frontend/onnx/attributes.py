@@ -1,4 +1,4 @@
-"""Attributes and element types of ONNX as Python values."""
+"""Converts attributes and element types of ONNX to Python values."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import onnx_ir as ir
 
 from landbridge.errors import CompileError, ImportModelError
 
-#: Integers of less than a byte are computed with as bytes.
+#: Integers smaller than a byte are computed as bytes.
 _AS_BYTES = {"int2": "int8", "uint2": "uint8", "int4": "int8", "uint4": "uint8"}
 
 
 def stored_dtype(code: int | ir.DataType) -> str:
-    """As ``dtype_of_onnx``, of a tensor whose values are in the file: what ``tensor_array`` makes of them."""
+    """Returns the dtype that ``tensor_array`` gives tensors of this ONNX element type."""
     name = numpy_name(ir.DataType(int(code)))
     return _AS_BYTES.get(name) or dtype_of_onnx(code)
 
 
 def numpy_name(kind: ir.DataType) -> str:
-    """Returns what numpy and ml_dtypes call elements of ``kind``; nothing where they have none."""
+    """Returns the name of ``kind`` in numpy and ml_dtypes; empty if it has none."""
     try:
         return str(kind.numpy().name)
     except (TypeError, KeyError, ValueError):
@@ -28,7 +28,7 @@ def numpy_name(kind: ir.DataType) -> str:
 
 
 def dtype_of_onnx(code: int | ir.DataType) -> str:
-    """The dtype name of an ONNX element type; CompileError for one without (strings, complex, ...)."""
+    """Returns the dtype name of an ONNX element type; raises CompileError if there is none (strings, complex, ...)."""
     try:
         kind = ir.DataType(int(code))
     except ValueError:
@@ -45,8 +45,10 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
 
 
 def tensor_array(tensor: ir.TensorProtocol) -> np.ndarray[Any, Any]:
-    """The values of a tensor of the file, those of less than a byte as bytes; raises ImportModelError where its data is
-    not what its shape says."""
+    """Returns the values of a tensor of the file, those smaller than a byte as bytes.
+
+    Raises ImportModelError if the data do not match the shape.
+    """
     try:
         array = np.asarray(tensor.numpy())
         return array.astype(_AS_BYTES.get(array.dtype.name, array.dtype), copy=False)
@@ -62,7 +64,9 @@ def _text(name: str, value: bytes) -> str:
 
 
 def attribute_values(node: ir.Node) -> dict[str, Any]:
-    """Python values by name: int, float, str, lists, ndarray for tensors; element types are dtype names."""
+    """Returns the attributes by name as Python values: int, float, str, lists, ndarray for tensors; element types are
+    dtype names.
+    """
     values: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
         value: Any = attribute.value

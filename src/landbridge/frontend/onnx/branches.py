@@ -1,8 +1,8 @@
-"""``If``: a constant condition picks its branch; a condition known only at run time imports both.
+"""Imports ``If``: a constant condition selects a branch; if only a run knows the condition, both branches are imported.
 
-A branch that cannot be for the shapes of this program, when the other one can, ends the run that takes it, where a
-model cannot be compiled otherwise. Where one gives a scalar and the other an array of one element, inside of a model,
-both give the array: while loops that were exported have such.
+A branch may be impossible for the shapes of this program while the other is possible. If the model cannot be compiled
+otherwise, a run that takes the impossible branch ends with an error. If one branch returns a scalar and the other an
+array of one element, as exported while loops do, both return the array, unless it is an output of the model.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import Extent, Size
 
 Shape: TypeAlias = tuple[Extent, ...]
-#: Appends a branch to the builder of its block.
+#: Builds a branch with the builder of its block, and returns its results.
 Builds: TypeAlias = Callable[[GraphBuilder], list[SSAValue]]
 
 
 def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence[Imported]:
-    """The results of an ``If`` node."""
+    """Returns the results of an ``If`` node."""
     then, orelse = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
     condition = inputs[0]
     check_single(f"If node {walk.g.node!r}: its condition", condition)
     if isinstance(condition, np.ndarray):
         return walk.run_graph(then if condition.reshape(-1)[0] else orelse)
     if not isinstance(condition, SSAValue):
-        for graph in (then, orelse):  # only for the problems they report
+        for graph in (then, orelse):  # imported only for the problems that they report
             walk.nested(walk.g).run_graph(graph)
         return [UNKNOWN] * len(node.outputs)
     if node in walk.counted:
@@ -61,7 +61,7 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
 
 
 def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[Imported]:
-    """Both branches as code of the whole."""
+    """Emit both branches as code of this program."""
     then, orelse = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
     shapes: dict[str, list[Shape]] = {}
     branches = [_branch(walk, n, graph, shapes) for n, graph in (("then_branch", then), ("else_branch", orelse))]
@@ -84,10 +84,11 @@ def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[I
 
 
 def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequence[Imported] | None:
-    """What ``some`` gives, where ``none``, which is taken where the dimension ``name`` is 0, gives tensors without
-    elements: both give the same then. None where it has elements.
+    """Returns the results of ``some``, if they are also right where the dimension ``name`` is 0 and ``none`` would be
+    taken.
 
-    Raises ShapeError where ``some`` gives other shapes for 0.
+    This is so if ``none`` returns tensors without elements; returns None if it does not. Raises ShapeError if ``some``
+    returns other shapes for 0.
     """
     reported, needed = len(walk.problems), len(walk.needed)
     try:
@@ -110,8 +111,10 @@ def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequ
 
 
 def _of_one_rank(node: ir.Node, then: Sequence[Shape], orelse: Sequence[Shape]) -> list[Shape] | None:
-    """Shapes for the outputs of both branches, where those that differ have one element and are no result of a model;
-    None where others differ."""
+    """Returns common shapes for the outputs of both branches; None if there are none.
+
+    Shapes may differ only in tensors of one element that are not outputs of the model.
+    """
     shapes = []
     for output, one, other in zip(node.outputs, then, orelse, strict=False):
         is_one = element_count(one) == element_count(other) == 1
@@ -126,7 +129,9 @@ def _reshaping(build: Builds, shapes: Sequence[Shape]) -> Builds:
 
 
 def _why_not(walk: GraphWalk, build: Builds) -> CompileError | None:
-    """What keeps a branch from being compiled for these shapes; None where it can be, or where that is open."""
+    """Returns the error that keeps a branch from being compiled for these shapes; None if there is none, or if it
+    depends on open sizes.
+    """
     try:
         build(walk.g.nested(Block()))
     except UndecidedSizeError:
@@ -137,7 +142,7 @@ def _why_not(walk: GraphWalk, build: Builds) -> CompileError | None:
 
 
 def _refusing(walk: GraphWalk, other: Builds, error: CompileError) -> Builds:
-    """A branch that ends a run with ``error``, of the results that the ``other`` one has."""
+    """Returns a branch that ends a run with ``error``, and has the result types of ``other``."""
 
     def build(g: GraphBuilder) -> list[SSAValue]:
         g.node = walk.g.node
@@ -149,7 +154,7 @@ def _refusing(walk: GraphWalk, other: Builds, error: CompileError) -> Builds:
 
 
 def _branch(walk: GraphWalk, name: str, graph: ir.Graph, shapes: dict[str, list[Shape]]) -> Builds:
-    """What builds a branch, and enters the shapes that it gives."""
+    """Returns a builder of a branch, which also records the shapes of its results in ``shapes``."""
 
     def build(g: GraphBuilder) -> list[SSAValue]:
         g.node = walk.g.node

@@ -1,4 +1,4 @@
-"""Loops whose condition compares a counter with a limit, as those have that were a while loop: how often they run."""
+"""Computes the trip count of loops whose condition compares a counter with a limit, as exported while loops do."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from landbridge.frontend.onnx.unfolded_size import constant_of
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, largest, smallest
 
-#: Operators that hand a number on. What counts trips is far from where a float rounds integers.
+#: Operators that pass a number on. A counter of iterations is too small to be rounded as a float.
 _HANDED_ON = ("Cast", "Identity", "Squeeze", "Unsqueeze", "Reshape")
 
 
 def counted_trips(
     body: ir.Graph, inputs: Sequence[ir.Value | None], known: Mapping[ir.Value, Any], most: Extent | None
 ) -> Extent | None:
-    """How often a ``Loop`` over ``body`` runs, of ``inputs``, where values are ``known`` and it runs ``most`` times.
+    """Returns the trip count of a ``Loop`` over ``body`` with ``inputs``, whose trip count input is ``most``.
 
-    None where its condition is no conjunction of comparisons of counters with limits that are known before it begins,
-    or where it is not known that it begins.
+    Returns None unless its condition is a conjunction of comparisons of counters with limits that are known before it
+    begins, and is known to hold at first.
     """
     begins = inputs[1]
     if begins is not None and not _holds(begins, known):
@@ -34,7 +34,9 @@ def counted_trips(
 def most_trips(
     body: ir.Graph, inputs: Sequence[ir.Value | None], known: Mapping[ir.Value, Any], most: Extent | None
 ) -> Extent | None:
-    """A number that a ``Loop`` over ``body`` runs no more often than, whatever else may end it; None for none."""
+    """Returns an upper bound of the trip count of a ``Loop`` over ``body``, whatever else may end it; None if there is
+    none.
+    """
     return _least(*_Counted(body, inputs, known).limits(), most)
 
 
@@ -50,11 +52,15 @@ class _Counted:
     known: Mapping[ir.Value, Any]
 
     def limits(self) -> list[Extent | None]:
-        """How often the loop runs by each part of its condition; None where a part is no comparison of a counter."""
+        """Returns the trip count by each part of the condition; None for a part that is not a comparison of a
+        counter.
+        """
         return [self.trips(each) for each in _conjunction(self.body.outputs[0], self.known)]
 
     def trips(self, condition: ir.Value | None) -> Extent | None:
-        """How many trips there are at most where a trip ends with ``condition``."""
+        """Returns the trip count if each iteration ends with ``condition``; None if it is not a comparison of a
+        counter.
+        """
         sides = _below(condition)
         if sides is None:
             return None
@@ -66,7 +72,9 @@ class _Counted:
         return largest(0, ceildiv(most - first, step)) + 1
 
     def _counter(self, value: ir.Value | None) -> tuple[Extent, int] | None:
-        """What ``value`` is in the first trip and how much more in each that follows."""
+        """Returns the value of ``value`` in the first iteration and its increment per iteration; None if it is not a
+        counter.
+        """
         value, more = sum_of(value, self.known)
         if value is self.body.inputs[0]:
             return more, 1
@@ -78,7 +86,7 @@ class _Counted:
         return None if before is not value or step < 1 or first is None else (first + more, step)
 
     def _outside(self, value: ir.Value | None) -> Extent | None:
-        """What ``value`` is in every trip."""
+        """Returns the value of ``value``, if it is the same in all iterations and known; else None."""
         value, more = sum_of(value, self.known)
         number = self._carried(value)
         if number is not None:
@@ -89,12 +97,14 @@ class _Counted:
         return None if found is None else found + more
 
     def _carried(self, value: ir.Value | None) -> int | None:
-        """Which input of the loop ``value`` has in the first trip, where it is an input of the body."""
+        """Returns the input of the loop that is the first value of ``value``, an input of the body; None if it is no
+        carried value.
+        """
         return next((i for i, each in enumerate(self.body.inputs) if i > 1 and each is value), None)
 
 
 def _conjunction(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> list[ir.Value | None]:
-    root, more = sum_of(value, known)  # exporters add 0 to what a trip hands on
+    root, more = sum_of(value, known)  # exporters add 0 to carried values
     node = None if more else _created_by(root)
     if node is not None and node.op_type == "And":
         return [each for side in node.inputs for each in _conjunction(side, known)]
@@ -102,7 +112,7 @@ def _conjunction(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> list[
 
 
 def _below(value: ir.Value | None) -> tuple[ir.Value | None, ir.Value | None] | None:
-    """The sides of a ``Less``, the smaller first; None where ``value`` is no such."""
+    """Returns the two operands of a ``Less``, the smaller first; None if ``value`` is not a comparison."""
     node = _created_by(value)
     if node is None or node.op_type not in ("Less", "Greater"):
         return None
@@ -111,7 +121,7 @@ def _below(value: ir.Value | None) -> tuple[ir.Value | None, ir.Value | None] | 
 
 
 def _holds(value: ir.Value, known: Mapping[ir.Value, Any]) -> bool:
-    """Whether it is known that the condition ``value`` is true before the loop begins."""
+    """Returns whether the condition ``value`` is known to be true before the loop begins."""
     found = known.get(value)
     if isinstance(found, np.ndarray):
         return bool(found.size == 1 and found.dtype == bool and found.reshape(-1)[0])
@@ -126,7 +136,9 @@ def _holds(value: ir.Value, known: Mapping[ir.Value, Any]) -> bool:
 
 
 def sum_of(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> tuple[ir.Value | None, int]:
-    """A value, and the number that nodes have added to it which made ``value``; itself and 0 where none has."""
+    """Returns the value that ``value`` is computed from by adding constants, and their sum; the value itself and 0 if
+    none is added.
+    """
     more = 0
     while (node := _created_by(value)) is not None:
         if node.op_type in _HANDED_ON:
@@ -143,7 +155,7 @@ def sum_of(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> tuple[ir.Va
 
 
 def _number(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> Extent | None:
-    """The one number that ``value`` is, or that it was made of by a node that hands it on."""
+    """Returns the one number that ``value`` is known to be; None if it is not known."""
     while value is not None:
         found = constant_of(value, known)
         if found is not None:

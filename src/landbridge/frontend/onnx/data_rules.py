@@ -1,4 +1,4 @@
-"""What the user says of external data: which folder it is in, and where links may lead."""
+"""The user's rules for external data: which folder contains it, and where links may lead."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from landbridge.records import record
 
 @record(frozen=True)
 class DataRules:
-    """What the user says of external data.
+    """The user's rules for external data.
 
-    ``folder``: where it is; None is the folder of the model's file. ``allow_links``: links to it may lead anywhere.
+    ``folder``: the folder that contains it; None is the folder of the model's file. ``allow_links``: links in it may
+    lead anywhere.
     """
 
     folder: Path | None = None
     allow_links: bool = False
 
 
-#: Where nothing is said.
+#: The default.
 OF_THE_MODEL = DataRules()
 
 
 def data_rules(folder: str | os.PathLike[str] | None, allow_links: bool) -> DataRules:
-    """Returns the rules of these options of ``landbridge.compile``; raises InputError where there is no such folder."""
+    """Returns the rules of these options of ``landbridge.compile``; raises InputError if there is no such folder."""
     if folder is not None and not (isinstance(folder, str | os.PathLike) and Path(folder).is_dir()):
         raise InputError(f"external_data={folder!r} is no folder; name the one that paths to external data begin at")
     return DataRules(None if folder is None else Path(folder), allow_links)

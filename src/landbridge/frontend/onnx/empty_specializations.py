@@ -1,4 +1,4 @@
-"""What a model is for sizes at which inputs have no elements: a batch of nobody, a past of no positions."""
+"""Compiles specializations for inputs without elements, such as an empty batch or a past without positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from landbridge.ir.types import shape_of
 from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import Extent, Size, dimension, dimensions_of
 
-#: Choices of open dimensions that are 0 that are looked at: some of several, and more of one each.
+#: How many choices of zero dimensions are tried: in all, and as many single dimensions.
 _MOST_EMPTY, _MOST_EMPTY_ALONE = 3, 6
 
 
@@ -27,8 +27,11 @@ def where_zero(
     specializations: Specializations,
     search: Callable[[Specializations], IRModule],
 ) -> Iterator[IRModule]:
-    """What a model is where some of the dimensions called ``names`` are 0, as ``search`` finds: of the ranges of the
-    first of ``specializations``, so that most are found at once. ``inputs`` are their shapes."""
+    """Yields the modules of a model in which some of the dimensions ``names`` are 0, found by ``search``.
+
+    The other dimensions have the ranges of the first of ``specializations``, so that most are found at once. ``inputs``
+    are the shapes of the model's inputs.
+    """
     first = specializations.taken[0] if names else {}
     chosen = chain.from_iterable(combinations(names, count) for count in range(1, len(names) + 1))
     tried: list[tuple[str, ...]] = []
@@ -53,7 +56,7 @@ def where_zero(
 def _leaves_elements(
     name: str, specializations: Specializations, search: Callable[[Specializations], IRModule]
 ) -> bool:
-    """Whether all outputs have elements where the dimension called ``name`` is 0, as ``search`` finds."""
+    """Returns whether all outputs have elements if dimension ``name`` is 0, according to ``search``."""
     with suppress(CompileError, InputError):
         return bool(specializations.taken) and _has_elements(
             search(Specializations(begin=_with_zeros(specializations.taken[0], [name])))
@@ -62,14 +65,16 @@ def _leaves_elements(
 
 
 def _has_elements(module: IRModule) -> bool:
-    """Whether all outputs of ``module`` have elements: as they have where a past has no positions at first."""
+    """Returns whether all outputs of ``module`` have elements, as they do if only a past has no positions."""
     returned = module.main.body.block.last_op
     assert isinstance(returned, func.ReturnOp)
     return all(extent != 0 for value in returned.operands for extent in shape_of(value.type))
 
 
 def _unified(pasts: Sequence[str], others: Sequence[str], inputs: Iterable[Sequence[Extent]]) -> list[str]:
-    """``pasts`` and those of ``others`` that are along axes as those are: of a past of each layer few are tried."""
+    """Returns ``pasts``, and those of ``others`` that occur along the same axes: only a few of the pasts of many layers
+    are tried.
+    """
     places: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for shape in inputs:
         for axis, extent in enumerate(shape):
@@ -80,8 +85,9 @@ def _unified(pasts: Sequence[str], others: Sequence[str], inputs: Iterable[Seque
 
 
 def _ones_that_broadcast(names: Sequence[str], first: Mapping[str, Extent]) -> Iterator[dict[str, Extent]]:
-    """What dimensions are where some that ``first`` takes as one of ``names`` are 0, and another of these is 1, which
-    broadcasts to no elements."""
+    """Yields sizes of dimensions that ``first`` has unified with one of ``names``: some are 0, and the others are 1 and
+    broadcast to no elements.
+    """
     for name in names:
         unified = [name, *(other for other, e in first.items() if other != name and name_of(e) == name)]
         others = {n: e for n, e in first.items() if not (isinstance(e, Size) and name in e.symbols)}
@@ -96,11 +102,11 @@ def from_zero(
     specializations: Specializations,
     search: Callable[[Specializations], IRModule],
 ) -> IRModule:
-    """What a model is where the dimensions called ``names`` may be 0, as ``search`` finds; else ``module``.
+    """Returns the module of a model in which the dimensions ``names`` may be 0, found by ``search``; else ``module``.
 
-    It is cut, so that no other program of it can be for those: a decoder whose branch says whether it has a past has
-    none at first. Where that is no branch, only those may be 0 that leave elements in all outputs, as a past does.
-    What the data decide in ``module`` is taken from where it was: that an input may be empty does not narrow it.
+    This is for models that are cut into segments, which have no other specialization for these sizes: a decoder with a
+    branch that tests for a past has none at first. Without such a branch, only dimensions may be 0 that leave elements
+    in all outputs, as a past does. The result is not used if it narrows a dimension that data decide in ``module``.
     """
     if not module.bodies:
         names = [name for name in names[:_MOST_EMPTY_ALONE] if _leaves_elements(name, specializations, search)]
@@ -110,7 +116,7 @@ def from_zero(
     names = [
         *names,
         *(name for name, e in taken.items() if name not in names and name_of(e) in names),
-    ]  # which became one
+    ]  # dimensions that were unified with them
     first = {name: e for name, e in taken.items() if name in names}
     ends = {symbol.name: symbol for symbol in dimensions_of(first.values()).values()}
     begin = {name: dimension(name, 0, ends[name].high) if name in ends else dimension(name, 0) for name in names}
@@ -123,25 +129,25 @@ def from_zero(
 
 
 def _least_of_data(module: IRModule) -> dict[str, int]:
-    """The least that each dimension which data decide can be in ``module``, by name."""
+    """Returns the smallest size of each dimension of ``module`` that data decide, by name."""
     calls = [op for op in module.main.body.walk() if isinstance(op, HostCallOp)]
     return {name: symbol.low for op in calls for name, symbol in dimensions_of(op.defines).items()}
 
 
 def _with_zeros(known: Mapping[str, Extent], names: Iterable[str]) -> dict[str, Extent]:
-    """``known`` where the dimensions called ``names``, which others became perhaps, are 0."""
+    """Returns ``known`` with the dimensions ``names`` as 0, also in expressions of other dimensions."""
     zeros = dict.fromkeys(names, 0)
     return {**{n: replaced(e.terms, zeros) if isinstance(e, Size) else e for n, e in known.items()}, **zeros}
 
 
 def name_of(extent: Extent) -> str:
-    """The only dimension that ``extent`` is made of; empty where there is none, or more."""
+    """Returns the name of the only dimension in ``extent``; empty if there is none, or more than one."""
     symbols = extent.symbols if isinstance(extent, Size) else ()
     return next(iter(symbols)) if len(symbols) == 1 else ""
 
 
 def may_be_zero(shapes: Iterable[Sequence[Extent]], declared: Mapping[str, Extent]) -> list[str]:
-    """The dimensions of ``shapes`` that nothing narrows: they begin at 1, and are none of those that are stated."""
+    """Returns the dimensions of ``shapes`` that are not declared and not narrowed: their ranges begin at 1."""
     fixed = dimensions_of(declared.values())
     known = dimensions_of(chain.from_iterable(shapes))
     return [name for name, symbol in known.items() if name not in fixed and (symbol.low, symbol.unit) == (1, 1)]

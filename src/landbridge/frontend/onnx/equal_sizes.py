@@ -1,4 +1,6 @@
-"""Equal sizes: what an equality says of the dimensions in it, and the equalities that one walk of a model finds."""
+"""Infers from equalities of extents which dimensions are equal, and collects the equalities that one walk of a model
+finds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from landbridge.sizes.terms import (
 
 
 def question_of(error: BaseException | None) -> Question | None:
-    """Returns the comparison that ``error``, or one that it was raised from, could not decide."""
+    """Returns the comparison that ``error``, or an error that it was raised from, could not decide."""
     while error is not None:
         if isinstance(error, UndecidedSizeError) and isinstance(error.question, Question):
             return error.question
@@ -36,8 +38,9 @@ def question_of(error: BaseException | None) -> Question | None:
 
 
 def resolved(dimensions: Mapping[str, Extent]) -> dict[str, Extent]:
-    """Returns each of ``dimensions`` in terms of those that are none of others: where ``t`` is ``p + s`` and ``p`` is
-    in a range, ``t`` is made of that range."""
+    """Returns ``dimensions`` in terms of those that do not depend on others: if ``t`` is ``p + s`` and ``p`` has a
+    range, ``t`` is an expression of that range.
+    """
     known: dict[str, Extent] = {}
 
     def of(name: str) -> Extent:
@@ -53,12 +56,12 @@ def resolved(dimensions: Mapping[str, Extent]) -> dict[str, Extent]:
 def solved(
     question: Question, fixed: Collection[str], decided: Container[str] = frozenset()
 ) -> dict[str, Extent] | None:
-    """Returns what dimensions are, by name, where the two sides of ``question`` are equal; None where none follows.
+    """Returns the dimensions, by name, for which both sides of ``question`` are equal; None if nothing follows.
 
-    Of two dimensions one becomes the other, in the range that both have. One that is a sum of others, as the length of
-    a mask is that of past and present keys, becomes that sum, unless data ``decided`` it. Those called ``fixed`` have
-    declared ranges: they are only replaced by others of which there is a declared range too, where the model demands
-    it.
+    One of two dimensions becomes the other, with the intersection of their ranges. A dimension that is a sum of others
+    becomes that sum, as the length of a mask does, which is that of past and present keys; but not if data ``decided``
+    it. Dimensions in ``fixed`` have declared ranges: they are only replaced by others with declared ranges, if the
+    model requires it.
     """
     if not question.equal:
         return None
@@ -88,8 +91,7 @@ def solved(
 
 
 def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
-    """Returns the dimension that ``symbol`` is equal to where ``terms`` are 0, whatever both are multiples of; None
-    where they do not say it."""
+    """Returns the dimension that ``symbol`` must be equal to if ``terms`` are 0; None if nothing follows."""
     others = [each for name, each in symbols(terms).items() if name != symbol.name]
     if len(terms) != 2 or len(others) != 1:
         return None
@@ -99,7 +101,7 @@ def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
 
 
 def _value(terms: Terms, symbol: Symbol) -> Size | None:
-    """Returns what ``symbol``, the dimension, is where ``terms`` are 0; None where they do not say it."""
+    """Returns the expression that ``symbol`` must be equal to if ``terms`` are 0; None if nothing follows."""
     owned = [(product, number) for product, number in terms if symbol in dict(product)]
     if len(owned) != 1 or owned[0][0] != ((symbol, 1),):
         return None
@@ -113,7 +115,7 @@ def _value(terms: Terms, symbol: Symbol) -> Size | None:
 
 
 def _both(one: Symbol, other: Symbol) -> Extent | None:
-    """Returns the dimension ``other`` in the range that both have; None where that is empty."""
+    """Returns dimension ``other`` with the intersection of both ranges; None if it is empty."""
     highs = [each.high * each.unit for each in (one, other) if each.high is not None]
     units = lcm(one.unit, other.unit)
     low, high = max(one.low * one.unit, other.low * other.unit), min(highs, default=None)
@@ -127,13 +129,13 @@ def _both(one: Symbol, other: Symbol) -> Extent | None:
 
 @record
 class EqualSizes:
-    """The dimensions that a walk of a model takes as others, as equalities demand it where they meet: ``found``, by
-    name, each in terms of those that stay.
+    """Dimensions that a walk of a model has expressed by others, because the model requires equal extents.
 
-    A walk that found some goes on to find all of them, and its module is dropped: the next one begins with them.
-    ``fixed`` and ``decided``: see ``solved``. ``broadcasts``: one of the equalities is only needed of extents over 1.
-    ``has_more``: there is something that the next walk begins with. ``requested``: the error that asked for the last of
-    what was found. ``broadcasting`` of the program that is made: it learns which of two extents the larger one is.
+    ``found`` has them by name, each in terms of dimensions that stay. A walk that finds some continues to find all, and
+    its module is dropped; the next walk begins with them. ``fixed`` and ``decided``: see ``solved``. ``broadcasts``:
+    one of the equalities is only required of extents over 1. ``has_more``: the next walk has something new to begin
+    with. ``requested``: the error of the latest equality. ``broadcasting`` is that of the program being built; it
+    learns which of two extents is the larger one.
     """
 
     fixed: Collection[str] = ()
@@ -145,12 +147,12 @@ class EqualSizes:
     requested: UndecidedSizeError | None = None
 
     def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
-        """Forget what was found: another walk begins."""
+        """Begin another walk: forget what the previous one found."""
         self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
         self.has_more, self.requested = False, None
 
     def add(self, error: UndecidedSizeError) -> bool:
-        """Returns whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
+        """Record the equality that ``error`` requires; returns whether it determines a dimension."""
         question = question_of(error)
         if question is None or not question.equal or len(symbols(question.difference)) < 2:
             return False
@@ -168,7 +170,9 @@ class EqualSizes:
         return True
 
     def _is_one_of_two(self, question: Question) -> bool:
-        """Returns whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
+        """Returns whether ``question`` requires that the larger of two extents that broadcast is a particular one of
+        them.
+        """
         for atom in self.broadcasting.created - self.broadcasting.known.keys():
             owned = of_atom(atom)
             for value in (ZERO, atom.terms):
@@ -181,7 +185,7 @@ class EqualSizes:
         return False
 
     def extent(self, extent: Extent) -> Extent:
-        """Returns ``extent`` in terms of the dimensions that stay."""
+        """Returns ``extent`` in terms of dimensions that stay."""
         if not isinstance(extent, Size):
             return extent
         if self.broadcasting.known:

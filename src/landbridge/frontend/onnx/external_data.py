@@ -1,7 +1,7 @@
-"""External data of a model: which files its tensors may be read from, and reading them.
+"""Reads external data of a model, and decides from which files its tensors may be read.
 
-Whoever wrote a model chose the paths in it. They lead nowhere but into folders that the user named, links included, so
-that no model shows what lies elsewhere on the machine: `DataFiles` has the rules.
+The author of a model chooses the paths in it. They may only lead into folders that the user named, also through links,
+so that no model can reveal other files of the machine; `DataFiles` has the rules.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.ir.limits import check_file_bytes
 from landbridge.records import record
 
-#: External data up to this many bytes is read, so that the files may change; more of it is mapped.
+#: External data of at most this many bytes is read, so that the files may change afterwards; more is mapped.
 _MOST_READ = 256 << 20
-#: Links that a warning lists.
+#: The most links that a warning lists.
 _LISTED = 3
 
 
 @record(frozen=True)
 class _DataFile:
-    """An open file: the path that a location names, the descriptor, and the bytes that it has."""
+    """An open file: the path of its location, the descriptor, and its size in bytes."""
 
     path: Path
     descriptor: int
@@ -38,11 +38,11 @@ class _DataFile:
 
 
 class DataFiles:
-    """The files that tensors of one model have their bytes in, each opened once, open until the ``with`` block ends.
+    """The files with the external data of one model, each opened once, open until the ``with`` block ends.
 
-    A location is relative and stays in the folder of external data. A link may lead to a file in that folder; out of
-    the ``blobs`` of a Hugging Face cache to others there; elsewhere only where the rules allow links. A file may have
-    several hard links, as installers make them. ``links`` tells of both.
+    A location is a relative path inside the folder of external data. A link may lead to a file in that folder, or from
+    the ``blobs`` of a Hugging Face cache to others there; it may lead elsewhere only if the rules allow links. A file
+    may have several hard links, as installers create them. ``links`` lists links of both kinds.
     """
 
     def __init__(self, name: str, model: Path | None, rules: DataRules) -> None:
@@ -60,7 +60,9 @@ class DataFiles:
         self._open.clear()
 
     def file_of(self, tensor: ir.ExternalTensor) -> _DataFile:
-        """Returns the file of ``tensor``, whose bytes it has; raises ImportModelError where it may not or cannot."""
+        """Returns the file that contains the bytes of ``tensor``; raises ImportModelError if it may not or cannot be
+        read.
+        """
         subject = f"{self._name}: tensor {tensor.name!r}"
         if tensor.dtype == ir.DataType.STRING:
             raise ImportModelError(f"{subject} is text in external data, where ONNX has numbers only")
@@ -128,7 +130,9 @@ class DataFiles:
         return _DataFile(path, descriptor, found.st_size)
 
     def _is_named(self, real: Path) -> bool:
-        """Whether a user who names the model names the file ``real`` too: one in its folder, or in its cache."""
+        """Returns whether a user who names the model also allows the file ``real``: one in its folder, or in its
+        cache.
+        """
         assert self._folder is not None
         blobs = None if self._model is None else _blobs_of(self._model)
         return real.is_relative_to(os.path.realpath(self._folder)) or (blobs is not None and real.parent == blobs)
@@ -158,16 +162,16 @@ class DataFiles:
         return memory
 
     def map(self, location: str, end: int) -> tuple[memoryview, FileWatch]:
-        """Returns the memory of an opened file up to byte ``end``, which is not 0, and a watch on it."""
+        """Returns a memory map of an opened file up to byte ``end``, which is not 0, and a watch on it."""
         file = self._open[location]
         memory = memoryview(mmap.mmap(file.descriptor, end, access=mmap.ACCESS_READ))
         return memory, FileWatch(file.descriptor, end, os.fspath(file.path))
 
 
 def _blobs_of(model: Path) -> Path | None:
-    """Returns the folder ``blobs`` of a Hugging Face cache, None where ``model`` is no link of such a cache.
+    """Returns the folder ``blobs`` of a Hugging Face cache; None if ``model`` is not a link in such a cache.
 
-    It has ``snapshots`` beside it, and in that, at any depth, links to the files of ``blobs``.
+    Next to it is a folder ``snapshots``, which contains, at any depth, links to the files of ``blobs``.
     """
     blobs = Path(os.path.realpath(model)).parent
     links = Path(os.path.realpath(model.parent))
@@ -176,10 +180,10 @@ def _blobs_of(model: Path) -> Path | None:
 
 
 def take_external_data(model: ir.Model, files: DataFiles) -> tuple[list[str], tuple[FileWatch, ...]]:
-    """Give tensors of ``model`` with external data what they hold: read, or mapped where it is much.
+    """Read or map the external data of ``model``; data of many bytes is mapped.
 
-    Returns the files' paths, and watches on those that stay mapped. Raises ImportModelError for what is not legal, and
-    BudgetError where it is more than the compile may read.
+    Returns the paths of the files, and watches on those that stay mapped. Raises ImportModelError for paths that are
+    not legal, and BudgetError for more bytes than the compile may read.
     """
     paths: dict[str, str] = {}
     ends: dict[str, int] = {}
@@ -207,7 +211,9 @@ def take_external_data(model: ir.Model, files: DataFiles) -> tuple[list[str], tu
 
 
 def _tensor(tensor: ir.ExternalTensor, memory: bytes | bytearray | memoryview) -> ir.TensorProtocol:
-    """What ``tensor`` is of ``memory``, which stays where it is; elements of less than a byte are taken out of it."""
+    """Returns ``tensor`` with its elements in ``memory``, which is not copied unless elements are smaller than a
+    byte.
+    """
     dims = tuple(tensor.shape.numpy())
     if tensor.dtype.bitwidth < 8:
         packed = TensorProto(name=tensor.name, data_type=int(tensor.dtype), dims=dims, raw_data=bytes(memory))
@@ -225,7 +231,7 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _replace(model: ir.Model, other: Callable[[ir.ExternalTensor], ir.TensorProtocol]) -> None:
-    """Let ``model`` have what ``other`` gives for each external tensor."""
+    """Replace each external tensor of ``model`` by the result of ``other``."""
     for graph in model.graphs():
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):

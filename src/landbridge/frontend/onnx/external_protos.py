@@ -1,4 +1,4 @@
-"""Tensors with external data in a ModelProto: taken out of it for the checker, or filled in."""
+"""Removes external data from a ModelProto for the checker, or fills it in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _external_tensors(proto: ModelProto) -> Iterator[TensorProto]:
-    """Those of ``proto`` that have external data, of functions and graphs inside too."""
+    """Yields the tensors of ``proto`` with external data, those of functions and subgraphs included."""
     yield from _of_graph(proto.graph)
     for function in proto.functions:
         yield from _of_nodes(function.node)
@@ -45,9 +45,9 @@ def _is_external(tensor: TensorProto) -> bool:
 
 
 def without_external_data(proto: ModelProto) -> ModelProto:
-    """Returns ``proto``; where it has external data, one for the checker that has tensors without elements instead.
+    """Returns ``proto`` itself; if it has external data, a copy for the checker with empty tensors instead.
 
-    onnx's checker looks for the files itself: in the working folder, and behind no links.
+    onnx's checker looks for the files itself, in the working folder, and follows no links.
     """
     if not any(True for _ in _external_tensors(proto)):
         return proto
@@ -64,13 +64,13 @@ def without_external_data(proto: ModelProto) -> ModelProto:
 
 
 def check_external_tensors(proto: ModelProto, name: str) -> None:
-    """Raises ImportModelError where a tensor says of its external data what can be no place."""
+    """Raises ImportModelError if the location of a tensor's external data is malformed."""
     for tensor in _external_tensors(proto):
         _external_tensor(tensor, name)
 
 
 def fill_external_data(proto: ModelProto, path: Path | None, rules: DataRules) -> None:
-    """Let tensors of ``proto``, of the file ``path``, hold their external data; raises ImportModelError."""
+    """Fill in the external data of ``proto``, which was read from ``path``; raises ImportModelError."""
     name = "the model" if path is None else str(path)
     with DataFiles(name, path, rules) as files:
         for tensor in list(_external_tensors(proto)):
@@ -80,7 +80,9 @@ def fill_external_data(proto: ModelProto, path: Path | None, rules: DataRules) -
 
 
 def _external_tensor(tensor: TensorProto, name: str) -> ir.ExternalTensor:
-    """Returns ``tensor`` of the model ``name`` as the IR has it; raises ImportModelError where it says no place."""
+    """Returns ``tensor`` of the model ``name`` as an IR tensor; raises ImportModelError if its location is
+    malformed.
+    """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     for key in ("offset", "length"):
         number = entries.get(key, "0")

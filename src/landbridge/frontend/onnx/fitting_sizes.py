@@ -1,4 +1,4 @@
-"""Which extents of inputs a model can be run in, where those that were given contradict each other somewhere inside."""
+"""Finds which given extents of inputs are wrong, if they contradict each other somewhere inside a model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def naming_inputs(
     search: Callable[[], IRModule],
     shapes: Callable[[IRModule], Mapping[str, Sequence[Extent]]],
 ) -> ShapeError:
-    """``error`` of a model whose inputs have the ``given`` shapes, saying which of their extents it comes from.
+    """Returns ``error`` with the extents of ``given`` that cause it, and the legal ones.
 
-    ``search`` makes the model with what its file leaves open left so, and ``shapes`` are those of its inputs: the
-    extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
+    ``search`` builds the model with the dimensions that its file leaves open, and ``shapes`` returns the input shapes
+    of the result, with which the given extents are compared. Returns ``error`` itself if that finds nothing.
     """
     values = [extent for shape in given.values() for extent in shape if isinstance(extent, int)]
     if not values or min(values) < 0:
@@ -37,7 +37,7 @@ def naming_inputs(
 
 
 def _wrong(shape: Sequence[int | str], legal: Sequence[Extent]) -> Iterator[str]:
-    """What is wrong with each extent that is no legal one."""
+    """Yields a description of each extent that is not legal."""
     for axis, (number, extent) in enumerate(zip(shape, legal, strict=False)):
         if isinstance(number, int) and isinstance(extent, Size) and len(extent.symbols) == 1:
             [symbol] = extent.symbols.values()

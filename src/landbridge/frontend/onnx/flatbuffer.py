@@ -1,4 +1,4 @@
-"""Tables of a FlatBuffer, read in place."""
+"""Reads tables of a FlatBuffer in place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from landbridge.errors import ImportModelError
 
 
 class FlatTable:
-    """A table at ``at`` of ``content``; its fields have numbers, and one that is left out is 0, empty or None.
+    """The table at offset ``at`` of ``content``. Fields are numbered; one that is absent is 0, empty or None.
 
-    Raises ImportModelError where the bytes point outside of themselves.
+    Raises ImportModelError if an offset is outside of the bytes.
     """
 
     def __init__(self, content: memoryview, at: int) -> None:
@@ -22,13 +22,13 @@ class FlatTable:
 
     @classmethod
     def root(cls, content: memoryview) -> FlatTable:
-        """The table that the buffer is."""
+        """Returns the root table of the buffer."""
         if len(content) < 8:
             raise ImportModelError("the file is cut short")
         return cls(content, struct.unpack_from("<I", content)[0])
 
     def number(self, field: int, kind: str = "q") -> Any:
-        """A scalar, of a kind that ``struct`` has a letter for."""
+        """Returns a scalar; ``kind`` is its letter in ``struct``."""
         location = self._location(field)
         return self._number(kind, location) if location else 0
 
@@ -48,16 +48,16 @@ class FlatTable:
         return [self._text(location) for location in self._elements(field, 4)]
 
     def values(self, field: int, kind: str = "q") -> list[Any]:
-        """A vector of scalars."""
+        """Returns a vector of scalars."""
         return [self._number(kind, location) for location in self._elements(field, struct.calcsize(kind))]
 
     def data(self, field: int) -> memoryview:
-        """A vector of bytes, as a view of them."""
+        """Returns a vector of bytes, as a view."""
         places = self._elements(field, 1)
         return self._content[places.start : places.stop]
 
     def _location(self, field: int) -> int:
-        """Where a field lies; 0 where it is left out."""
+        """Returns the offset of a field; 0 if it is absent."""
         if field >= self._size:
             return 0
         offset = self._number("H", self._fields + 2 * field)

@@ -1,7 +1,7 @@
-"""Frames: an input that arrives in another dtype, layout, size or pitch than the model takes.
+"""Frames: inputs that arrive in another dtype, layout, size or row pitch than the model takes.
 
-The argument of ``@main`` is all elements that the frame spans, in a row, and one PrimFunc reads it by its strides,
-converts, normalizes and writes what the model takes. What follows is fused with it as with any other call.
+The argument of ``@main`` is one flat array of all elements that the frame spans. One PrimFunc reads it by its strides,
+converts and normalizes it, and writes what the model takes. Later operations are fused with it as with any other call.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @record(frozen=True)
 class InputFrame:
-    """The frame of input ``name``, and the model's input that it becomes: ``model_shape`` of ``model_dtype``.
+    """The frame of input ``name``, and the model's input that is computed from it: ``model_shape`` of ``model_dtype``.
 
-    ``strides`` are the frame's, by the model's axes; ``extents`` its extents along them.
+    ``strides`` and ``extents`` are those of the frame, in the order of the model's axes.
     """
 
     name: str
@@ -53,27 +53,28 @@ class InputFrame:
 
     @property
     def type(self) -> Attribute:
-        """The type of the argument of ``@main``."""
+        """Returns the type of the argument of ``@main``."""
         return tensor_type((span(*_values(self.shape, self.frame_strides)),), self.dtype)
 
     @property
     def layout(self) -> FrameLayout:
-        """Shape and strides of the frame, as ``@main`` states them."""
+        """Returns shape and strides of the frame, for an attribute of ``@main``."""
         shape, strides = _values(self.shape, self.frame_strides)
         return shape, () if same_layout(shape, strides, row_major(shape)) else strides
 
 
 def _values(*extents: tuple[Extent, ...]) -> tuple[tuple[int, ...], ...]:
-    """Extents, which compute as ints do, for what computes with ints."""
+    """Returns extents, typed as the ints that they behave like."""
     return cast(tuple[tuple[int, ...], ...], extents)
 
 
 def frame_of(
     name: str, spec: InputSpec, frame: tuple[Extent, ...] | None, shape: tuple[Extent, ...], dtype: str
 ) -> InputFrame:
-    """The frame that ``spec`` states for input ``name`` of a model, ``shape`` of ``dtype``; ``frame`` is its shape.
+    """Returns the frame that ``spec`` declares for input ``name`` of a model, ``shape`` of ``dtype``; ``frame`` is its
+    shape.
 
-    Raises InputError where it does not fit.
+    Raises InputError if it does not fit.
     """
     try:
         extents = spec.frame_shape(shape, frame)
@@ -101,7 +102,7 @@ def frame_of(
 
 
 def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAValue | Array:
-    """The model's input, computed from ``argument``, a frame."""
+    """Returns the model's input, computed from the frame ``argument``."""
     shape = frame.model_shape
     if 0 in shape:
         return np.zeros(_values(shape)[0], numpy_dtype(frame.model_dtype))
@@ -110,7 +111,7 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
 
     def build(p: PrimBuilder) -> None:
         ins = list(zip(p.inputs, reader.accesses, strict=True))
-        if not reader.is_affine:  # the body loads from it
+        if not reader.is_affine:  # the body itself loads from it
             del ins[0]
         body = partial(reader.body, p.inputs[0])
         p.generic("p" * rank, _values(shape)[0], ins, [(p.outputs[0], lambda *d: d)], body)
@@ -123,7 +124,9 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
 
 
 class _Reader:
-    """Writes the body that reads a frame: ``operands`` are the frame, then tables, read by ``accesses``."""
+    """Writes the body that reads a frame. ``operands`` are the frame, then tables; ``accesses`` are the maps that read
+    them.
+    """
 
     def __init__(self, g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> None:
         shape = frame.model_shape
@@ -137,7 +140,7 @@ class _Reader:
         self.is_affine = all(axis.step is not None for axis in self._axes)
         self.operands = [argument]
         self.accesses: list[Callable[..., Sequence[Any]]] = [self._location]
-        #: By axis, the operands that hold the offsets of its taps, and the weight of the second.
+        #: For each axis, the operands with the offsets of its taps, and with the weight of the second tap.
         self._tables = {axis.line.axis: self._table(axis) for axis in self._axes if axis.step is None}
         mean, scale = frame.spec.per_channel(shape)
         self._steps = [
@@ -150,7 +153,9 @@ class _Reader:
         return [sum((axis.at(dims[axis.line.axis]) for axis in self._axes), 0)]
 
     def _operand(self, values: Operand, subject: str, axis: int) -> int:
-        """A tensor with an element for each index of ``axis``; its number among the operands but the frame."""
+        """Add a tensor with an element for each index of ``axis``; returns its number among the operands after the
+        frame.
+        """
         if isinstance(values, np.ndarray):
             values = self._g.constant(values, f"{self._frame.name}_{subject}")
         self.operands.append(values)
@@ -165,14 +170,14 @@ class _Reader:
         )
 
     def _moment(self, subject: str, values: tuple[float, ...]) -> float | int:
-        """One number, or the operand that has one for each channel."""
+        """Returns one number, or the operand that has one for each channel."""
         if len(values) == 1:
             return values[0]
         channel = self._frame.spec.model_axes(len(self._axes)).index("C")
         return self._operand(np.array(values, numpy_dtype(self._inner)), subject, channel)
 
     def body(self, source: SSAValue, s: ScalarBuilder, *values: Value) -> Value:
-        """The model's element at the loops' indices; ``values`` are those of the operands that are accessed."""
+        """Returns the model's element at the loop indices; ``values`` are those of the operands that are accessed."""
         tables = values
         if self.is_affine:
             value, tables = values[0], values[1:]
@@ -190,7 +195,7 @@ class _Reader:
     def _sampled(
         self, s: ScalarBuilder, source: SSAValue, tables: Sequence[Value], axes: Sequence[_Axis], terms: Sequence[Value]
     ) -> Value:
-        """The frame where ``terms`` add up to, between the taps of ``axes``."""
+        """Returns the value of the frame at the sum of ``terms``, interpolated between the taps of ``axes``."""
         if not axes:
             value = s.load(source, [reduce(add, terms)], self._frame.dtype)
             return s.cast(value, self._inner) if any(axis.blends for axis in self._axes) else value
@@ -206,7 +211,7 @@ class _Reader:
 
 @record(frozen=True)
 class _Line:
-    """One axis of the model, ``new`` elements, and the frame's, ``old`` elements that are ``stride`` apart."""
+    """One axis: ``new`` elements in the model, and in the frame ``old`` elements with a stride of ``stride``."""
 
     axis: int
     stride: Extent
@@ -216,10 +221,10 @@ class _Line:
 
 @record(frozen=True, eq=False)
 class _Axis:
-    """How the model's elements along a line read the frame's.
+    """How elements of the model along one axis are read from the frame.
 
-    Where ``step`` is not None they are those at ``first``, a place in memory, and every ``step`` elements from there.
-    Else ``tables`` has the place of each, or the places of two and the weight of the second.
+    If ``step`` is not None, element i is at offset ``first + i * step``. Otherwise ``tables`` has the offset of each,
+    or the offsets of two and the weight of the second.
     """
 
     line: _Line
@@ -229,17 +234,19 @@ class _Axis:
 
     @property
     def blends(self) -> bool:
-        """Whether each is between two of the frame's."""
+        """Returns whether each element is interpolated between two of the frame."""
         return len(self.tables) > 1
 
     def at(self, index: Any) -> Any:
-        """The place of the element at ``index``, where there is a step."""
+        """Returns the offset of the element at ``index``, if there is a step."""
         assert self.step is not None
         return index * extent_expr(self.step * self.line.stride) + extent_expr(self.first)
 
 
 def _axis(c: OpContext, line: _Line, resize: Resize, inner: str) -> _Axis:
-    """Taps at half-pixel centers: the source coordinate is ``(index + 0.5) * old / new - 0.5`` (ONNX Resize)."""
+    """Returns the taps at half-pixel centers: the source coordinate is ``(index + 0.5) * old / new - 0.5`` (ONNX
+    Resize).
+    """
     if line.old == line.new:
         return _Axis(line, 1)
 

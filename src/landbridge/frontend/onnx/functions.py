@@ -22,7 +22,7 @@ def _type_proto(x: Any) -> onnx.TypeProto:
         dtype, shape = numpy_dtype(dtype_of(x.type)), shape_of(x.type)
     else:
         return onnx.TypeProto()
-    dims = [extent if isinstance(extent, int) else None for extent in shape]  # an open one is of no name
+    dims = [extent if isinstance(extent, int) else None for extent in shape]  # an open extent has no name here
     return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), dims)
 
 
@@ -34,7 +34,7 @@ def _schema(domain: str, name: str, opset: int) -> Any | None:
 
 
 def has_function(domain: str, name: str, opset: int) -> bool:
-    """Whether ONNX defines the operator by others, for all nodes or for what each is given."""
+    """Returns whether ONNX defines the operator by others, for all nodes or depending on the node."""
     schema = _schema(domain, name, opset)
     if schema is None:
         return False
@@ -43,7 +43,7 @@ def has_function(domain: str, name: str, opset: int) -> bool:
 
 
 def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:
-    """The operator's definition for this node, its attributes filled in; None when ONNX gives none."""
+    """Returns the operator's definition for this node, with its attributes filled in; None if ONNX has none."""
     schema = _schema(node.domain, node.op_type, opset)
     if schema is None:
         return None
@@ -70,7 +70,7 @@ def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Functi
 
 
 def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any) -> ir.Function:
-    """The function with the node's attributes, or their defaults, in place of references to them."""
+    """Returns the function with references to attributes replaced by the node's values or the defaults."""
     given = {a.name: a for a in node.attribute}
     for inner in function.node:
         retained = []
@@ -91,6 +91,6 @@ def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any
         inner.attribute.extend(retained)
     created = {*function.input, *(name for inner in function.node for name in inner.output)}
     for name in function.output:
-        if name not in created:  # an optional output that this node leaves out
+        if name not in created:  # an optional output that this node does not have
             function.node.append(onnx.helper.make_node("Constant", [], [name], value_int=0))
     return ir.serde.deserialize_function(function)

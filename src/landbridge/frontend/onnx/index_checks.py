@@ -1,4 +1,4 @@
-"""Indices that the host looks at before a kernel uses them, in programs compiled with ``check_indices``."""
+"""Checks of indices on the host before a kernel uses them, in programs compiled with ``check_indices``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.ops.rule_check import Checked
 
 
 def checked_indices(c: OpContext, checked: Checked, inputs: Sequence[Operand | None]) -> list[Operand | None]:
-    """The operands, those of indices looked at when the model runs."""
+    """Returns the operands, with those that are indices passed through a check at run time."""
     seen: dict[int, Operand] = {}
     for name, (x, low, high) in checked.indices.items():
         parameters: dict[str, Attribute] = {

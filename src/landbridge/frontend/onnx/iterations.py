@@ -1,4 +1,4 @@
-"""The body of a ``Loop`` or ``Scan``, imported once for each trip."""
+"""Imports the body of a ``Loop`` or ``Scan`` once for each iteration."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from landbridge.frontend.onnx.unfolded_size import nodes_of_iteration
 from landbridge.frontend.onnx.values import Imported, Unknown, is_known
 from landbridge.ops.context import OpContext, Operand
 
-#: Longer loops would make graphs nobody wants to wait for.
+#: The most iterations: graphs of longer loops would take too long to compile.
 LONGEST = 4096
 
 
 class Iterations:
-    """The trips of ``node``, whose body takes so many ``inputs`` and gives so many ``outputs``, or more.
+    """The iterations of ``node``, whose body has ``inputs`` inputs and at least ``outputs`` outputs.
 
-    ``name`` is what messages call the node. Raises NodeError for a body that takes or gives others.
+    ``name`` is the node's name in messages. Raises NodeError for a body with other numbers.
     """
 
     def __init__(self, walk: GraphWalk, node: ir.Node, inputs: int, outputs: int) -> None:
@@ -37,12 +37,12 @@ class Iterations:
             )
 
     def expect(self, trips: int) -> None:
-        """Refuse so many trips now, where they would be refused after a long walk."""
+        """Raises an error for too many iterations now, instead of after a long walk."""
         self.bound(trips - 1)
         self.foresee(trips, trips * nodes_of_iteration(self.body, self._walk.values))
 
     def bound(self, iteration: int) -> None:
-        """Refuse the trip of that number where it is too many."""
+        """Raises an error if the iteration with this number is one too many."""
         if iteration >= LONGEST:
             raise UnsupportedOperatorError(
                 f"{self.name} runs more than {LONGEST} times and each trip is compiled "
@@ -50,12 +50,15 @@ class Iterations:
             )
 
     def foresee(self, trips: int, count: int) -> None:
-        """Refuse ``count`` nodes that ``trips`` trips have, or have left, where they are too many."""
+        """Raises an error if ``count`` nodes, which ``trips`` iterations still have to import, are too many."""
         self._walk.g.budget.foresee(count, f"{self.name}, of {trips} trips,")
 
     def constant(self, value: Any, subject: str, not_rolled: CompileError | None = None) -> Any:
-        """The one element of a constant; raises UnsupportedOperatorError for another value, which says why the body
-        was ``not_rolled`` for any number of trips."""
+        """Returns the one element of a constant.
+
+        Raises UnsupportedOperatorError for any other value; the error says why the body was ``not_rolled`` for any
+        number of iterations.
+        """
         if isinstance(value, np.ndarray):
             return value.reshape(-1)[0]
         why = "" if not_rolled is None else f"; no code is made for any number of trips, as {not_rolled}"
@@ -66,11 +69,11 @@ class Iterations:
     def no_rows(
         self, inputs: Sequence[Any], first: int, axes: Sequence[int], elements: Sequence[Attribute] = ()
     ) -> list[Imported]:
-        """Returns what is collected where there is no trip: tensors without elements, along an axis each.
+        """Returns the collected values of a loop without iterations: tensors without elements along their axes.
 
-        Outputs of the body from ``first`` on are collected. Their shapes are those that a trip would make of
-        ``inputs``, and then of ``elements``, which are types alone. Raises UnsupportedOperatorError where no code can
-        be made of one, so that they are unknown.
+        Outputs of the body from ``first`` on are collected. Their shapes are those that an iteration would compute from
+        ``inputs``, and then from ``elements``, which are types only. Raises UnsupportedOperatorError if an iteration
+        cannot be compiled, so that the shapes are unknown.
         """
         if not axes:
             return []
@@ -104,13 +107,13 @@ class Iterations:
         return found
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """One trip."""
+        """Import one iteration; returns its outputs."""
         inner = self._walk.nested(self._walk.g)
         inner.values.update(zip(self.body.inputs, inputs, strict=True))
         return inner.run_graph(self.body)
 
     def stack(self, rows: Sequence[Any], axis: int = 0, back: int = 0) -> Imported:
-        """The collected values along a new axis, the last first with ``back``; an unknown one makes it unknown."""
+        """Returns the collected values along a new axis, in reverse order if ``back``; unknown if one of them is."""
         unknown: list[Unknown] = [row for row in rows if not is_known(row)]
         if unknown:
             return unknown[0]

@@ -1,4 +1,4 @@
-"""Outputs that speak of classes by name: lists of maps, and text. Programs give numbers; the names are told apart."""
+"""Outputs that name classes: lists of maps, and text. Programs return numbers; the names are kept separately."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 _ML = "ai.onnx.ml"
-#: An opset that has Identity, for files that name none.
+#: An opset with Identity, for files that name no opset.
 _OF_IDENTITY = 7
-#: Operators whose results may be text: they give the label of a class.
+#: Operators whose results may be text: the label of a class.
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
 @record(frozen=True)
 class Labels:
-    """What the numbers of ``output`` stand for: a row has one for each of ``names`` where ``are_maps``, else a number
-    says which of ``names`` it is."""
+    """The meaning of the numbers of ``output``: if ``are_maps``, a row has one number for each of ``names``, else a
+    number is an index into ``names``.
+    """
 
     output: str
     names: tuple[str, ...] | tuple[int, ...]
@@ -36,19 +37,21 @@ class Labels:
 
 
 def labels_of(model: ModelProto) -> list[Labels]:
-    """The outputs of ``model`` that speak of classes by name."""
+    """Returns the outputs of ``model`` that name classes."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     return without_names(changed)
 
 
 def has_names(model: ModelProto) -> bool:
-    """Whether an output of ``model`` speaks of classes by name, or is made by an operator that does."""
+    """Returns whether an output of ``model`` names classes, or is computed by an operator that does."""
     return any(_attribute(node, "classlabels_strings") or node.op_type == "ZipMap" for node in model.graph.node)
 
 
 def without_names(model: ModelProto) -> list[Labels]:
-    """Change ``model`` so that its outputs are numbers; what they stand for. Text that is computed with stays."""
+    """Change the outputs of ``model`` to numbers; returns their meanings. Text that nodes compute with is not
+    changed.
+    """
     graph, outputs = model.graph, {value.name: value for value in model.graph.output}
     found: list[Labels] = []
     for node in graph.node:
@@ -66,7 +69,8 @@ def without_names(model: ModelProto) -> list[Labels]:
                 _number(graph, node, len(names))
                 for name in ends:
                     outputs[name or ""].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    if found and all(entry.domain for entry in model.opset_import):  # of operators of machine learning alone
+    # only operators of the machine learning domain have them
+    if found and all(entry.domain for entry in model.opset_import):
         model.opset_import.append(onnx.helper.make_opsetid("", _OF_IDENTITY))
     return found
 
@@ -91,7 +95,7 @@ def _become(node: NodeProto, op_type: str) -> None:
 
 
 def _ends(graph: GraphProto, value: str, outputs: set[str]) -> Iterator[str | None]:
-    """The outputs that ``value`` is handed on to; None where something else is done with it."""
+    """Yields the outputs that ``value`` is passed on to; None for any other use."""
     if value in outputs:
         yield value
     for node in graph.node:
@@ -108,7 +112,7 @@ def _hands_on(node: NodeProto) -> bool:
 
 
 def _number(graph: GraphProto, classifier: NodeProto, classes: int) -> None:
-    """Let ``classifier`` give numbers of classes, and what hands them on do that."""
+    """Change ``classifier`` to return class numbers, and the nodes that pass its result on to pass numbers."""
     key = "classlabels_ints" if classifier.op_type != "TreeEnsembleClassifier" else "classlabels_int64s"
     retained = [each for each in classifier.attribute if each.name != "classlabels_strings"]
     del classifier.attribute[:]

@@ -1,4 +1,6 @@
-"""A checked onnx_ir Model from a file, bytes or a ModelProto; functions inlined, external data read or mapped."""
+"""Loads and checks a model from a file, bytes or a ModelProto as an onnx_ir Model; inlines functions, and reads or maps
+external data.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OLDEST_OPSET = 7
-#: The version of the format from which on initializers need not be inputs.
+#: The first version of the format in which initializers need not be inputs.
 _CONSTANTS_SINCE = 4
-#: Characters of a listing in an error.
+#: The most characters of a list in an error.
 _SHOWN = 200
 #: A ModelProto larger than this cannot be serialized, so it is checked by path only.
 _PROTO_LIMIT = 1 << 31
 
 
 class Loaded(NamedTuple):
-    """A model, the files it is from, and those that its tensors are mapped from."""
+    """A model, the files that it was read from, and those that its tensors are mapped from."""
 
     model: ir.Model
     sources: tuple[str, ...]
@@ -51,11 +53,12 @@ class Loaded(NamedTuple):
 def load_model(
     source: str | Path | bytes | ModelProto | ir.Model, max_nodes: int = MAX_NODES, rules: DataRules = OF_THE_MODEL
 ) -> Loaded:
-    """Load, check and inline; ``rules`` say which files external data may be in.
+    """Returns the model of ``source``, checked and with its functions inlined; ``rules`` limit the files of external
+    data.
 
-    Opsets under 7 are converted. An ``onnx_ir.Model``, which another frontend made, is changed in place. Raises
-    ImportModelError when ``source`` is no valid ONNX model or cannot be converted, and BudgetError when its functions
-    unfold into more than ``max_nodes`` nodes. ModelWarning: what is off where that can be repaired.
+    Opsets under 7 are converted. An ``onnx_ir.Model``, which comes from another frontend, is changed in place. Raises
+    ImportModelError if ``source`` is not a valid ONNX model or cannot be converted, and BudgetError if its functions
+    unfold into more than ``max_nodes`` nodes. Warns with ModelWarning of faults that were repaired.
     """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     path = Path(source) if isinstance(source, str | Path) else None
@@ -90,7 +93,7 @@ def load_model(
 
 
 def _repaired(proto: ModelProto, name: str) -> list[str]:
-    """What was off in ``proto``, which is changed into what is meant."""
+    """Repair ``proto`` in place; returns the faults."""
     try:
         return repair(proto)
     except ImportModelError as error:
@@ -104,9 +107,10 @@ def _copy(proto: ModelProto) -> ModelProto:
 
 
 def release(model: ir.Model) -> None:
-    """Take the weights out of ``model``, which nobody reads again.
+    """Remove the weights from ``model``, which nobody reads again.
 
-    What holds it is circles of references, which are collected long after; each tensor holds the whole file.
+    The model is part of reference cycles, which are collected much later, and each tensor keeps the whole file in
+    memory.
     """
     for graph in model.graphs():
         for value in graph.initializers.values():
@@ -117,7 +121,9 @@ def release(model: ir.Model) -> None:
 
 
 def _inlined(model: ir.Model, owned: Path | None, max_nodes: int, name: str, files: DataFiles) -> Loaded:
-    """``model`` of the file ``owned``, its functions inlined, its external data, in ``files``, read or mapped."""
+    """Returns ``model`` of the file ``owned`` with its functions inlined and its external data, in ``files``, read or
+    mapped.
+    """
     try:
         Budget(max_nodes).foresee(unfolded_nodes(model), name)
         _state_versions(model)
@@ -135,9 +141,9 @@ def _inlined(model: ir.Model, owned: Path | None, max_nodes: int, name: str, fil
 
 
 def _state_versions(model: ir.Model) -> None:
-    """Have nodes of functions say which opsets they are of, where those are not the model's, whose graph gets them.
+    """Set the opset of nodes in functions whose opsets differ from the model's; the domains are added to the graph.
 
-    The default domain has one name then.
+    The default domain has a single name afterwards.
     """
     for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
         alias = imports.pop("ai.onnx", None)
@@ -153,9 +159,10 @@ def _state_versions(model: ir.Model) -> None:
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:
-    """``proto``; where it says it is of a version in which initializers are inputs, and has others, as of a newer one.
+    """Returns ``proto``; its format version is raised if it requires initializers to be inputs, and some are not.
 
-    Programs that wrote a newer model so, or took the inputs away, are common; others take these models.
+    Programs that write newer models with an old version, or that remove the inputs, are common; other runtimes accept
+    these models.
     """
     inputs = {value.name for value in proto.graph.input}
     if proto.ir_version >= _CONSTANTS_SINCE or all(tensor.name in inputs for tensor in proto.graph.initializer):
@@ -167,7 +174,9 @@ def _with_constants(proto: ModelProto) -> ModelProto:
 
 
 def _with_values(proto: ModelProto) -> ModelProto:
-    """``proto``; where an output speaks of classes by name, one whose outputs are numbers, and a ModelWarning."""
+    """Returns ``proto``; if an output names classes, returns a copy whose outputs are numbers, and warns with
+    ModelWarning.
+    """
     if not has_names(proto):
         return proto
     created = onnx.ModelProto()
@@ -179,9 +188,9 @@ def _with_values(proto: ModelProto) -> ModelProto:
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
-    """``proto``, converted where its opset is older than ours; raises ImportModelError where onnx cannot convert it.
+    """Returns ``proto``, converted if its opset is too old; raises ImportModelError if onnx cannot convert it.
 
-    ModelWarning: an opset newer than onnx knows, whose operators may do what nobody here has heard of.
+    Warns with ModelWarning if the opset is newer than onnx knows, because its operators may have changed.
     """
     opset, newest = _opset(proto), onnx.defs.onnx_opset_version()
     if opset > newest:
@@ -196,7 +205,7 @@ def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
         if any(uses_external_data(tensor) for tensor in proto.graph.initializer):
             raise ImportModelError("its weights are in files of their own")
         return onnx.version_converter.convert_version(_with_slopes_of_channels(proto), OLDEST_OPSET)
-    except Exception as error:  # of the converter's own, and of what it calls
+    except Exception as error:  # errors of the converter itself, and of functions that it calls
         reason = " ".join(str(error).split())
         raise ImportModelError(
             f"{name} uses opset {opset}, and {OLDEST_OPSET} and newer are supported; onnx cannot convert it: {reason}; "
@@ -210,7 +219,9 @@ def _opset(proto: ModelProto) -> int:
 
 
 def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
-    """``proto`` with the slopes of PRelu, a row that was for channels until opset 7, as they broadcast since then."""
+    """Returns ``proto`` with slopes of PRelu that broadcast; until opset 7, a slope of one axis was for the
+    channels.
+    """
     ranks = {
         v.name: len(v.type.tensor_type.shape.dim) for v in onnx.shape_inference.infer_shapes(proto).graph.value_info
     }
@@ -227,8 +238,8 @@ def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
 
 
 class _Parsed(NamedTuple):
-    """A model without its external data, what onnx's checker has against it, and where large weights are that ``proto``
-    has not.
+    """A model without its external data, the error of onnx's checker, and the weights that are not in ``proto`` but in
+    the file.
     """
 
     proto: ModelProto
@@ -237,8 +248,8 @@ class _Parsed(NamedTuple):
 
 
 def _light(path: str) -> _Parsed | None:
-    """The model in a file, whose large weights stay there; None where that needs all of it, as what is told of faults
-    and the conversion of old models do.
+    """Returns the model in a file without its large weights; None if all of it is needed, to report faults or to
+    convert the opset.
     """
     light = light_model(path)
     if light is None or _refusal(light.checked) is not None:
@@ -269,7 +280,7 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
             return _Parsed(proto, _refusal(proto))
         if found.st_size and (light := _light(str(source))) is not None:
             return light
-        refused = _refusal(str(source))  # it reads the file too: not while we hold its content
+        refused = _refusal(str(source))  # the checker reads the file too; the content must not be in memory twice
         return _Parsed(onnx.load(str(source), load_external_data=False), refused)
     except CompileError:
         raise
@@ -291,7 +302,7 @@ def _beginning(path: str | Path) -> bytes:
 
 
 def _content(source: str | Path | bytes | ModelProto) -> bytes:
-    """The bytes of ``source``: all of them, as an archive lists what it holds at its end."""
+    """Returns all bytes of ``source``: an archive, for example, has its list of contents at the end."""
     if isinstance(source, bytes):
         return source
     try:
@@ -301,7 +312,7 @@ def _content(source: str | Path | bytes | ModelProto) -> bytes:
 
 
 def _refusal(model: str | bytes | ModelProto) -> Exception | None:
-    """What onnx's own checker has against a file or a model."""
+    """Returns the error of onnx's checker for a file or a model; None if it accepts it."""
     try:
         if isinstance(model, str | bytes) or model.ByteSize() < _PROTO_LIMIT:
             onnx.checker.check_model(model)

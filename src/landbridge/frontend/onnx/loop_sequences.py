@@ -1,4 +1,4 @@
-"""Loops that put a tensor behind a sequence in each iteration, as loops that collect those tensors as rows."""
+"""Converts loops that append a tensor to a sequence in each iteration to loops that collect these tensors as rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from landbridge.records import record
 
 
 def loop_of_rows(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any], run: ControlFlow) -> list[Any] | None:
-    """The results of ``node``, a Loop with sequences, where a run says how often it runs and it can collect rows.
+    """Returns the results of ``node``, a Loop with sequences, if only a run knows its trip count and it can collect
+    rows.
 
-    ``run`` imports the loop that does. None where ``node`` is no such Loop. Raises UnsupportedOperatorError where the
-    tensors of a sequence have several shapes.
+    ``run`` imports the loop that collects rows. Returns None if ``node`` is not such a Loop. Raises
+    UnsupportedOperatorError if the tensors of a sequence have different shapes.
     """
     count, _, *state = inputs
     sequences = [number for number, value in enumerate(state) if isinstance(value, TensorSequence | RowSequence)]
@@ -42,7 +43,9 @@ def loop_of_rows(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any], run: Con
 
 
 def _is_unfolded(walk: GraphWalk, node: ir.Node, count: Any) -> bool:
-    """Whether it is a number how often ``node`` runs, and each iteration may be nodes of its own."""
+    """Returns whether the trip count of ``node`` is a known number, so that each iteration can be imported
+    separately.
+    """
     if not isinstance(count, np.ndarray) or count.dtype == object:
         return False
     most = int(count.reshape(-1)[0])
@@ -53,8 +56,11 @@ def _is_unfolded(walk: GraphWalk, node: ir.Node, count: Any) -> bool:
 
 @record(frozen=True, eq=False)
 class _CollectingLoop:
-    """``node``: the Loop without the sequences, and with a row for each of them that ``grow``, by number of what is
-    carried; ``taken``: the numbers of what it still carries."""
+    """A Loop that collects rows instead of sequences.
+
+    ``node`` is the Loop without sequences, with an additional row output for each of the carried values ``grow``;
+    ``taken`` are the numbers of the values that it still carries.
+    """
 
     node: ir.Node
     taken: tuple[int, ...]
@@ -62,9 +68,9 @@ class _CollectingLoop:
 
 
 def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | None:
-    """``node``, a Loop that carries ``sequences``, by number, as a loop that collects rows.
+    """Returns ``node``, a Loop that carries the values ``sequences``, as a loop that collects rows.
 
-    None where an iteration does more with one that changes than putting a tensor behind it.
+    Returns None if an iteration does more with a sequence than to append one tensor.
     """
     body = node.attributes["body"].as_graph().clone(allow_outer_scope_values=True)
     carried = len(node.inputs) - 2
@@ -73,7 +79,7 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
     for number in sequences:
         formal, output = body.inputs[2 + number], body.outputs[1 + number]
         chain = _through(output)
-        if chain[-1] is formal:  # the same in all iterations
+        if chain[-1] is formal:  # the sequence does not change
             around = node.inputs[2 + number]
             assert around is not None
             formal.replace_all_uses_with(around, replace_graph_outputs=True)
@@ -81,7 +87,7 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
         row = _put_behind(formal, chain)
         if row is None:
             return None
-        if row.graph is not body:  # of the graph around: what a graph returns is its own
+        if row.graph is not body:  # a value of the enclosing graph, which a body cannot return directly
             body.append(
                 ir.Node("", "Identity", [row], num_outputs=1, version=node.version, name=f"{node.name}_{number}")
             )
@@ -105,7 +111,7 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
 
 
 def _through(value: ir.Value) -> list[ir.Value]:
-    """``value``, and the values that Identity nodes make it of."""
+    """Returns ``value``, and the values that it is copied from by Identity nodes."""
     found = [value]
     while (
         (producer := found[-1].producer()) is not None
@@ -117,7 +123,7 @@ def _through(value: ir.Value) -> list[ir.Value]:
 
 
 def _nodes(output: ir.Value) -> list[ir.Node]:
-    """The nodes that hand ``output`` on, the one that makes it, and those that hand that one its first input on."""
+    """Returns the SequenceInsert node whose result is ``output``, and the Identity nodes before and after it."""
     chain = _through(output)
     insert = chain[-1].producer()
     before = _through(insert.inputs[0]) if insert is not None and insert.inputs[0] is not None else []
@@ -125,7 +131,9 @@ def _nodes(output: ir.Value) -> list[ir.Node]:
 
 
 def _put_behind(formal: ir.Value, chain: Sequence[ir.Value]) -> ir.Value | None:
-    """What the last of ``chain`` has behind ``formal``, where nothing else reads any of these; None otherwise."""
+    """Returns the tensor that a SequenceInsert appends to ``formal``, if nothing else reads the sequences in between;
+    else None.
+    """
     producer = chain[-1].producer()
     is_insert = producer is not None and (producer.domain, producer.op_type) == ("", "SequenceInsert")
     if producer is None or not is_insert or producer.inputs[0] is None or len(producer.inputs) > 2:

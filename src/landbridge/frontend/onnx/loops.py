@@ -1,4 +1,6 @@
-"""``Loop`` and ``Scan``: rolled where that pays and the body allows it, else unfolded, whose trips must be known."""
+"""Imports ``Loop`` and ``Scan``: rolled if that pays and the body allows it, else unfolded, which requires a known trip
+count.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least, m
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop``; where no code of the whole can be made of it, of a separate program.
+    """Returns the results of a ``Loop``; if it cannot be compiled as part of this program, as a separate program.
 
-    A count below 0 is none, as in onnxruntime.
+    A trip count below 0 means no iterations, as in onnxruntime.
     """
     count, *rest = inputs
     collected = loop_of_rows(walk, node, inputs, import_loop)
@@ -83,7 +85,9 @@ def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imp
 
 
 def _counted(walk: GraphWalk, node: ir.Node, loop: Iterations, count: Any) -> Extent | None:
-    """How often a loop runs whose condition counts, where ``count`` is no count that a run computes."""
+    """Returns the trip count of a loop whose condition compares a counter, unless ``count`` is computed by a run; else
+    None.
+    """
     if isinstance(count, SSAValue) or known_to_go_on(loop.body, walk.values):
         return None
     most = None if count is None else cast(Extent, count.reshape(-1).tolist()[0])
@@ -93,11 +97,11 @@ def _counted(walk: GraphWalk, node: ir.Node, loop: Iterations, count: Any) -> Ex
 def _rolled_loop(
     walk: GraphWalk, node: ir.Node, loop: Iterations, inputs: Sequence[Any], *, is_counted: bool
 ) -> list[Imported] | CompileError | None:
-    """The results of a ``Loop`` that is rolled; why it is not where it would have to be, else None."""
+    """Returns the results of a rolled ``Loop``; an error if it must be rolled and cannot be; None if it need not be."""
     count, condition, *state = inputs
     first = np.asarray(True) if condition is None else condition
     if isinstance(first, np.ndarray) and not first.reshape(-1)[0]:
-        return None  # it never runs
+        return None  # no iterations
     goes_on = is_counted or (isinstance(first, np.ndarray) and known_to_go_on(loop.body, walk.values))
     going = None if goes_on else first
     trips: Extent | None = MANY if count is None else None
@@ -109,7 +113,7 @@ def _rolled_loop(
     c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
     grown = appended(c, loop.body, state)
     rows = len(loop.body.outputs) - 1 - len(state)
-    if (rows or grown) and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
+    if (rows or grown) and going is None and isinstance(count, SSAValue):  # the trip count is also the number of rows
         read = read_sizes(
             c, count if not c.g.data.reads else c.value(c.elementwise("count", [count], lambda s, v: s.maximum(v, 0)))
         )
@@ -121,7 +125,7 @@ def _rolled_loop(
         walk.branches.trips |= dimensions_of([trips]).keys()
     if going is not None or not isinstance(count, np.ndarray):
         if rows:
-            return None  # how many rows there are shows when it runs
+            return None  # the number of rows is known only at run time
         grown = {}
     most = trips
     if going is not None or trips is None or trips == MANY:
@@ -145,7 +149,7 @@ def _rolled_loop(
 
 
 def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Scan``, whose trip count is a static extent."""
+    """Returns the results of a ``Scan``, whose trip count is an extent."""
     name = f"Scan node {walk.g.node!r}"
     if walk.opset_of(node) < 9:
         if inputs[0] is not None:
@@ -195,7 +199,9 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
 
 
 def _over_rows(node: ir.Node) -> ir.Node:
-    """``node``, a Scan of opset 8, as one of opset 9 over the rows of its batch, around one over what it scans."""
+    """Returns ``node``, a Scan of opset 8, as one of opset 9 over the batch, whose body is a Scan over the
+    sequences.
+    """
     given = list(node.inputs[1:])
     rows = [ir.Value(name=f"{node.name}_row_{i}") for i in range(len(given))]
     scan, scanned = node.attributes, node.attributes["num_scan_inputs"].as_int()
@@ -219,7 +225,7 @@ def _rolled_scan(
     sequences: Sequence[tuple[Operand, int, int]],
     rows: Sequence[tuple[int, int]],
 ) -> list[Imported] | CompileError:
-    """The results of a ``Scan`` that is rolled; of what it scans the first axis is the one that is scanned."""
+    """Returns the results of a rolled ``Scan``; the scanned axis is moved to the front of each sequence."""
     elements = []
     for formal, (value, axis, _) in zip(scan.body.inputs[len(state) :], sequences, strict=True):
         rank = c.rank(value)
@@ -243,7 +249,7 @@ def _rolled_scan(
 
 
 def _each(name: str, node: ir.Node, which: str, count: int) -> list[list[int]]:
-    """Axes and directions, of each of ``count`` tensors; 0 where they are left out."""
+    """Returns axes or directions for each of ``count`` tensors; 0 if the attribute is absent."""
     found = []
     for attribute in (f"{which}_axes", f"{which}_directions"):
         given = node.attributes.get(attribute)
@@ -254,7 +260,7 @@ def _each(name: str, node: ir.Node, which: str, count: int) -> list[list[int]]:
 
 
 def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence[int]) -> Extent:
-    """How many elements the sequences have along their axes."""
+    """Returns the extent of the sequences along their scanned axes."""
     if not all(c.rank(value) for value in sequences):
         raise ShapeError(f"{name}: what it scans has no axis; a rank of 1 or more is legal")
     extents = [c.shape(value)[c.axis(axis, c.rank(value))] for value, axis in zip(sequences, axes, strict=True)]
@@ -264,14 +270,14 @@ def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence
 
 
 def _element_type(c: OpContext, sequence: Operand, axis: int) -> Attribute:
-    """The type of an element of ``sequence`` along ``axis``."""
+    """Returns the type of an element of ``sequence`` along ``axis``."""
     shape = list(c.shape(sequence))
     del shape[c.axis(axis, len(shape))]
     return tensor_type(shape, c.dtype(sequence), c.g.vdevice)
 
 
 def _element(c: OpContext, sequence: Operand, axis: int, at: int) -> Operand:
-    """The element of ``sequence`` at that place of ``axis``, which goes."""
+    """Returns the element of ``sequence`` at index ``at`` of ``axis``, without that axis."""
     shape = list(c.shape(sequence))
     a = c.axis(axis, len(shape))
     rest = [*shape[:a], *shape[a + 1 :]]

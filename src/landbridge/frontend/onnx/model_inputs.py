@@ -1,4 +1,6 @@
-"""The inputs of a model: those that are fixed now, and those that become arguments of ``@main``, as frames perhaps."""
+"""The inputs of a model: those that are fixed at compile time, and those that become arguments of ``@main``, possibly
+as frames.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,10 @@ from landbridge.sizes.size import Extent, dimensions_of
 
 @record(frozen=True, eq=False)
 class ModelInputs:
-    """``arguments`` of ``@main`` and ``fixed`` inputs, which are both where they have no elements. By name: ``shapes``
-    that are known and the ``frames`` of some.
+    """The ``arguments`` of ``@main`` and the ``fixed`` inputs; an input without elements is both.
 
-    ``elements`` of those that say what open dimensions are.
-
-    ``advice`` has a line for each input whose shape is not known.
+    By name: the known ``shapes``, the ``frames`` of some inputs, and the ``elements`` of inputs that give sizes of open
+    dimensions. ``advice`` has a line for each input whose shape is not known.
     """
 
     arguments: list[ir.Value]
@@ -44,18 +44,20 @@ class ModelInputs:
 
     @property
     def names(self) -> list[str]:
-        """Those of the arguments."""
+        """Returns the names of the arguments."""
         return [str(value.name) for value in self.arguments]
 
     def types(self) -> list[Attribute]:
-        """Those of the arguments; where the shape is not known, a scalar's."""
+        """Returns the types of the arguments; that of a scalar if the shape is not known."""
         return [
             self.frames[name].type if name in self.frames else tensor_type(self.shapes.get(name, ()), _dtype(value))
             for name, value in zip(self.names, self.arguments, strict=True)
         ]
 
     def values(self, g: GraphBuilder, block: Block) -> dict[ir.Value, Imported]:
-        """What the inputs are, in ``block``, whose arguments are of ``types``; ``g`` gets what reads frames."""
+        """Returns the values of the inputs in ``block``, whose arguments have ``types``; ``g`` appends the code that
+        reads frames.
+        """
         values: dict[ir.Value, Imported] = {}
         for name, value, argument in zip(self.names, self.arguments, block.args, strict=True):
             argument.name_hint = None
@@ -77,12 +79,11 @@ def model_inputs(
     dimensions: Mapping[str, Extent] | None = None,
     elements: Mapping[str, tuple[Extent, ...]] | None = None,
 ) -> ModelInputs:
-    """The inputs of ``graph`` with what ``import_onnx`` is told of them.
+    """Returns the inputs of ``graph``, given the arguments of ``import_onnx``.
 
-    ``elements``: of inputs that stay arguments of ``@main``, what they are. One without elements is fixed.
+    ``elements``: the elements of inputs that stay arguments of ``@main``. An input without elements is fixed.
 
-    Raises InputError for names that are no inputs and for what does not fit one, ShapeError for shapes that contradict
-    the file.
+    Raises InputError for names of no input and values that do not fit, ShapeError for shapes that contradict the file.
     """
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     if dimensions:
@@ -112,7 +113,7 @@ def model_inputs(
 
 
 def _check_declared(inputs: ModelInputs) -> None:
-    """Raises InputError for a dimension of a shape that no input which is bound has."""
+    """Raises InputError for a dimension that occurs in no shape of a bound input."""
     bound = [inputs.frames[n].shape if n in inputs.frames else inputs.shapes.get(n, ()) for n in inputs.names]
     dimension_names = dimensions_of(chain(*bound, *inputs.elements.values()))
     for name, shape in inputs.shapes.items():
@@ -130,7 +131,7 @@ def _has_text(given: Any) -> bool:
 def _elements(
     inputs: Sequence[ir.Value], given: Mapping[str, Any], dimensions: Mapping[str, Extent] | None
 ) -> dict[str, tuple[Extent, ...]]:
-    """The elements of inputs, some of which are open, by name."""
+    """Returns the elements of inputs by name, if some of them are open."""
     by_name = {str(v.name): v for v in inputs}
     elements = {}
     for name, array in given.items():
@@ -146,7 +147,7 @@ def _elements(
 
 
 def _empty(inputs: Sequence[ir.Value]) -> dict[ir.Value, Array]:
-    """The inputs that have no elements by the file."""
+    """Returns the inputs that have no elements according to the file."""
     found = {}
     for value in inputs:
         extents = [] if value.shape is None else [e for e in value.shape if isinstance(e, int)]
@@ -156,7 +157,7 @@ def _empty(inputs: Sequence[ir.Value]) -> dict[ir.Value, Array]:
 
 
 def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:
-    """The inputs that ``constants`` fixes, in the dtype of the file."""
+    """Returns the inputs that ``constants`` fixes, in the dtype of the file."""
     by_name = {str(v.name): v for v in inputs}
     fixed = {}
     for name, given in constants.items():
@@ -175,7 +176,7 @@ def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.
 
 
 def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec]) -> dict[str, tuple[int | str, ...]]:
-    """The shapes of inputs that follow from those of their frames, where the file does not fix them."""
+    """Returns the shapes of inputs that follow from their frames, if the file does not fix them."""
     fixed = {str(v.name) for v in inputs if v.shape is not None and all(isinstance(e, int) for e in v.shape)}
     shapes = {name: spec.model_shape() for name, spec in frames.items() if name not in fixed}
     return {name: shape for name, shape in shapes.items() if shape is not None}
@@ -187,7 +188,7 @@ def _frames(
     known: Mapping[str, tuple[Extent, ...]],
     dimensions: Mapping[str, Extent],
 ) -> dict[str, InputFrame]:
-    """The frames of inputs whose shape is known, by name."""
+    """Returns the frames of inputs whose shape is known, by name."""
     dtypes = {str(v.name): _dtype(v) for v in inputs}
     for name in frames:
         if name not in dtypes:

@@ -1,4 +1,4 @@
-"""The order of nodes in a ModelProto: each behind those whose results it reads, as the format wants it."""
+"""Sorts the nodes of a ModelProto topologically, as the format requires."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from landbridge.errors import ImportModelError
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-    #: What has nodes.
+    #: The messages that contain nodes.
     Nodes: TypeAlias = GraphProto | FunctionProto
 
-#: Nodes of a cycle that an error names.
+#: The most nodes of a cycle that an error names.
 _LISTED = 5
 
 
 def sort_nodes(proto: ModelProto) -> list[str]:
-    """Sort the nodes of graphs and functions of ``proto`` that are in no topological order, those inside of nodes too.
+    """Sort the nodes of graphs and functions of ``proto``, subgraphs included, if they are not in topological order.
 
-    Returns the names of the graphs and functions that were sorted. Nodes keep their order where they can. Raises
-    ImportModelError where nodes need each other's results in a cycle.
+    Returns the names of the graphs and functions that were sorted. Nodes keep their order as far as possible. Raises
+    ImportModelError if nodes form a cycle.
     """
     return [str(nodes.name) for nodes in all_nodes(proto) if _sort(nodes)]
 
 
 def all_nodes(proto: ModelProto) -> Iterator[Nodes]:
-    """The graphs and functions of ``proto``, those inside of nodes too."""
+    """Yields the graphs and functions of ``proto``, subgraphs included."""
     yield proto.graph
     yield from _inside(proto.graph)
     for function in proto.functions:
@@ -37,7 +37,7 @@ def all_nodes(proto: ModelProto) -> Iterator[Nodes]:
 
 
 def _inside(nodes: Nodes) -> Iterator[Nodes]:
-    """The graphs in nodes of ``nodes``, at any depth."""
+    """Yields the graphs in nodes of ``nodes``, at any depth."""
     for node in nodes.node:
         for graph in graphs_of(node):
             yield graph
@@ -45,7 +45,7 @@ def _inside(nodes: Nodes) -> Iterator[Nodes]:
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs that are attributes of ``node``."""
+    """Yields the graphs that are attributes of ``node``."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -53,7 +53,7 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def _sort(nodes: Nodes) -> bool:
-    """Sort the nodes of one graph or function; whether that was needed."""
+    """Sort the nodes of one graph or function; returns whether their order changed."""
     makers = {name: number for number, node in enumerate(nodes.node) for name in node.output if name}
     needs = [{makers[name] for name in _read(node) if name in makers} for node in nodes.node]
     if all(other < number for number, others in enumerate(needs) for other in others):
@@ -80,12 +80,12 @@ def _sort(nodes: Nodes) -> bool:
             f"nodes of {nodes.name!r} need each other's results in a cycle, so that none can be first: {listed}"
         )
     in_order = (places[number] for number in range(len(needs)))
-    nodes.node.sort(key=lambda _: next(in_order))  # keys are asked for in the order of the nodes
+    nodes.node.sort(key=lambda _: next(in_order))  # sorted() computes the keys in the order of the nodes
     return True
 
 
 def _read(node: NodeProto) -> set[str]:
-    """The names of values that ``node`` reads, or that graphs inside of it read from around it."""
+    """Returns the names of values that ``node`` reads, or that graphs inside it read from the enclosing graph."""
     read = {name for name in node.input if name}
     for graph in graphs_of(node):
         read |= _captured(graph)

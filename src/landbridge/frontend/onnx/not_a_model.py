@@ -1,11 +1,11 @@
-"""What a file that is no ONNX model is instead, as far as its first bytes tell, and what to do about it."""
+"""Recognizes files that are not ONNX models by their first bytes, and says what to do about them."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 
-#: How a file begins, what that is, and the way out.
+#: The first bytes of a kind of file, its name, and the way out.
 _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
     (b"version https://git-lfs.github.com/", "a pointer of Git LFS, which stands for the file", "run `git lfs pull`"),
     (b"<!doctype html", "a web page", "download the file itself, as by the page's link to the raw file"),
@@ -28,7 +28,7 @@ _ARCHIVES = (_TORCH, (".npy", "an archive of numpy arrays", "give one as an inpu
 
 
 def what_it_is(content: bytes) -> str:
-    """``"a web page; download ..."`` for bytes that are known to be something else, ``""`` for others."""
+    """Returns ``"a web page; download ..."`` for bytes of a known kind, ``""`` for others."""
     if not content:
         return "it is empty; export or download it again"
     head = content[:256].lstrip()

@@ -1,4 +1,4 @@
-"""Ranges of the dimensions that a file leaves open, where nobody states them: those that the model can be run in."""
+"""Finds ranges for dimensions that a file leaves open and nobody declares: those in which the model can be run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, at_least, dimensions_of, least, never_below, of_symbol, undecided
 from landbridge.sizes.terms import Symbol, symbols
 
-#: Ranges that are tried.
+#: The most choices of ranges that are tried.
 _MOST_TRIED = 16
 
-#: What dimensions were narrowed to by name: ranges, numbers, or what they are made of others.
+#: Narrowed dimensions by name: ranges, numbers, or expressions of other dimensions.
 _Narrowed: TypeAlias = Mapping[str, Extent]
-#: Makes a module of dimensions by name, and of elements of inputs by the names of these.
+#: Builds a module, given dimensions by name and the elements of inputs by the input's name.
 Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
 
@@ -41,19 +41,21 @@ def in_open_ranges(
     unified: UnifiedDimensions | None = None,
     equal: EqualSizes | None = None,
 ) -> IRModule:
-    """What ``build`` makes of dimensions by name: of ``declared``, which stay, and of ranges of others.
+    """Returns the module that ``build`` returns for dimensions by name: the ``declared`` ones, and ranges of all
+    others.
 
-    A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where shapes contradict each other in that; where it asks whether two of them are equal, they become one, also
-    two of ``declared`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range
-    of which nobody says a likely value has one that the model's divisions leave enough of. Where no range is found,
-    raises what the widest ones ended in. ``specializations``
-    says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
-    names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
-    ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
-    ``unified``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
-    numbers alone, which are tried where ``fixing`` is none; ``build`` may write its pairs. ``equal``: where ``build``
-    writes equalities that dimensions follow from, of which it raises an error at its end.
+    If ranges leave a comparison undecided, one dimension is narrowed to the widest range in which it is decided, and to
+    the next one if shapes contradict each other there. If the comparison is an equality, two dimensions become one,
+    also two ``declared`` ones if the model requires it. An input whose elements are sizes gets a dimension for each
+    element. Ranges without an expected size get one that the divisions in the model leave large enough. If no ranges
+    work, raises the error of the widest ones.
+
+    ``specializations`` contains the ranges to begin with, and collects those for which the model computes something
+    else. ``fixing``: if not None, collects dimensions that would have to be a single number for others to be open;
+    those ranges are not tried. ``empties``: whether tensors may have no elements in these ranges, other than by
+    dimensions in ``decided``, which data decide. ``unified``: pairs of dimensions that may be unified if only single
+    numbers would fit otherwise, and if that is allowed; ``build`` may write them. ``equal``: receives the equalities
+    that ``build`` finds; it then raises an error at its end.
     """
     specializations, empties, unified = (
         specializations or Specializations(),
@@ -70,7 +72,7 @@ def in_open_ranges(
 
     def narrow(question: Question | None) -> list[Settled]:
         ranges = [] if question is None else _ranges(question, fixed, fixing)
-        if question is not None and question.equal and question.needed:  # no program is for data that decide on nothing
+        if question is not None and question.equal and question.needed:  # no program is only for data that are empty
             ranges = [each for each in ranges if each.extent != 0 or each.name not in decided]
         if (
             question is not None
@@ -103,13 +105,14 @@ def in_open_ranges(
         except (CompileError, InputError) as error:
             if equal.has_more:
                 if equal.requested is not None and equal.found.items() <= narrowed.items():
-                    raise equal.requested from None  # of dimensions of the program around, which takes them as equal
+                    # the dimensions belong to the enclosing program, which has to unify them
+                    raise equal.requested from None
                 specializations.broadcast |= equal.broadcasts
                 pending.append({**narrowed, **equal.found})
-                tried -= 1  # there are no more of these than dimensions
+                tried -= 1  # not counted: there are at most as many as dimensions
                 continue
             more = _sizes(error, sizes)
-            if more:  # all that was found of ranges holds without it
+            if more:  # the ranges found so far remain valid
                 sizes |= more
                 ended, pending, tried = error, [narrowed], 0
                 continue
@@ -134,8 +137,9 @@ def in_open_ranges(
 
 @record
 class UnifiedDimensions:
-    """``pairs`` of dimensions that inputs have along the same axis, by name. ``allowed``: they may become one.
-    ``might``: some would have, where it was not allowed."""
+    """``pairs`` of dimensions that occur along the same axis of inputs, by name. ``allowed``: they may be unified.
+    ``might``: it would have helped, but was not allowed.
+    """
 
     pairs: Collection[tuple[str, str]] = ()
     allowed: bool = False
@@ -144,11 +148,11 @@ class UnifiedDimensions:
 
 @record
 class Specializations:
-    """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
+    """The specializations of a model for different ranges of sizes: ``taken`` has the dimensions of each, by name.
 
-    ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
-    ``broadcast``: dimensions became one that may differ in a run where one of them is 1. ``windows``:
-    what dimensions were where it was asked whether a window of a pool fits, and the question.
+    ``seen``: ranges in which a comparison has one of two legal results. ``begin``: the ranges that a search begins
+    with. ``broadcast``: dimensions were unified that may differ in a run if one of them is 1. ``windows``: the
+    dimensions for which it was undecided whether the window of a pool fits, each with the comparison.
     """
 
     taken: list[Mapping[str, Extent]] = field(default_factory=list)
@@ -158,7 +162,7 @@ class Specializations:
     windows: list[tuple[_Narrowed, Question]] = field(default_factory=list)
 
     def without_windows(self, fixed: Collection[str]) -> list[_Narrowed]:
-        """Returns the ranges in which a window of a pool does not fit, but of dimensions called ``fixed``."""
+        """Returns the ranges in which the window of a pool does not fit, without changing the dimensions ``fixed``."""
         return [
             {**narrowed, each.name: each.extent}
             for narrowed, question in self.windows
@@ -167,7 +171,9 @@ class Specializations:
         ]
 
     def others(self) -> Iterator[_Narrowed]:
-        """The ranges of ``seen``, which may grow meanwhile, that no way taken by then has sizes of, each once."""
+        """Yields, once each, the ranges of ``seen`` that no specialization covers at that time; ``seen`` may grow in
+        the meantime.
+        """
         for i, each in enumerate(self.seen):
             known = resolved(each)
             if each not in self.seen[:i] and not any(_overlap(known, way) for way in self.taken):
@@ -175,7 +181,7 @@ class Specializations:
 
 
 def _overlap(one: Mapping[str, Extent], other: Mapping[str, Extent]) -> bool:
-    """Whether there are sizes that are in both of these ranges by the ends of them."""
+    """Returns whether both have sizes in common, judged by the ends of their ranges."""
     ends = ((_ends(one[name]), _ends(other[name])) for name in one.keys() & other.keys())
     return all(low <= last and first <= high for (low, high), (first, last) in ends)
 
@@ -185,7 +191,9 @@ def _ends(extent: Extent) -> tuple[int, int]:
 
 
 def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None) -> list[Settled]:
-    """``settled``, without ranges of one number in which a comparison holds where ``fixing`` is to list them."""
+    """Returns ``settled``; if ``fixing`` is not None, a comparison of several dimensions only yields ranges of more
+    than one size.
+    """
     found = settled(question, fixed)
     if fixing is None or question.equal or len(symbols(question.difference)) < 2:
         return found
@@ -200,11 +208,13 @@ def _joined(
     fixed: Collection[str],
     decided: Container[str],
 ) -> _Narrowed:
-    """The dimensions of an equality, but those called ``fixed``, that others of it are ``unified``, each with the
-    other; none where ``ranges`` has one of more than a number for it. Likewise of an order that is needed, as of
-    indices that are at most as long as the data: equal extents have it, also of others than those ``unified``.
+    """Returns the dimensions of a comparison that become others, because these are ``unified`` with them; not those in
+    ``fixed``.
 
-    Of two sums those that are added on one side become those on the other: past and present keys those of values.
+    The comparison is an equality, or an order that is required, such as indices that are at most as long as the data:
+    equal extents satisfy it, also extents that are not ``unified``. Returns nothing if ``ranges`` has a range of more
+    than one size. Of two sums, addends of one side become those of the other, as past and present keys become those of
+    values.
     """
     if not (question.equal or question.needed) or any(not isinstance(each.extent, int) for each in ranges):
         return {}
@@ -229,8 +239,12 @@ def _joined(
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
-    """Whether a tensor of ``module`` has elements, where that is not known and ``empties`` are not allowed. Of what
-    dimensions ``decided`` by data make, and of all where they are, whether nothing is below 0."""
+    """Returns the question whether a tensor of ``module`` has elements, if that is not known and ``empties`` are not
+    allowed.
+
+    For dimensions ``decided`` by data, and for all if empty tensors are allowed, the question is whether an extent may
+    be negative.
+    """
     for extent in _extents(module):
         if at_least(extent, 1) is not None:
             continue
@@ -241,14 +255,16 @@ def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Quest
 
 
 def _extents(module: IRModule) -> Iterator[Extent]:
-    """Those of all that ``module`` computes."""
+    """Yields the extents of all values that ``module`` computes."""
     for op in module.main.walk():
         for result in op.results:
             yield from shape_of(result.type) if isinstance(result.type, TensorType) else ()
 
 
 def _sizes(error: CompileError | InputError, known: Mapping[str, WantedInput]) -> dict[str, WantedInput]:
-    """The inputs, but for those ``known``, that ``error`` wants the sizes of; none where another is chosen by."""
+    """Returns the inputs, except those ``known``, whose sizes ``error`` requires; none if it requires another kind of
+    value.
+    """
     wanted = error.needed if isinstance(error, UnsupportedOperatorError) else None
     if not isinstance(wanted, dict) or any(each.chosen for each in wanted.values()):
         return {}
@@ -261,5 +277,5 @@ def _elements(wanted: WantedInput, known: Mapping[str, Extent], empties: Empties
 
 
 def _is_of_a_range(error: CompileError | InputError) -> bool:
-    """Whether the model may be built in another range; what wants a number is in none."""
+    """Returns whether the model may compile with other ranges; a fixed size is not a range."""
     return isinstance(error, ShapeError | InputError) and not isinstance(error, UndecidedSizeError)

@@ -1,6 +1,6 @@
-"""Models as onnxruntime saves them in files ``.ort``, read as ONNX: the same graph in another container.
+"""Reads ``.ort`` files of onnxruntime as ONNX models: the same graph in another container.
 
-The tables are those of onnxruntime's ``ort.fbs``; fields are named here by what they are there.
+The tables are those of onnxruntime's ``ort.fbs``; fields have the same names here.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from landbridge.frontend.onnx.flatbuffer import FlatTable
 
 _MARK = b"ORTM"
 _TENSOR, _SEQUENCE = 1, 2
-#: The version of ONNX's format that models are written in, where the file says none.
+#: The version of the ONNX format for models whose file has none.
 _IR_VERSION = 8
 
 
 def is_ort_file(content: bytes | memoryview) -> bool:
-    """Whether the bytes begin as those of an ``.ort`` file."""
+    """Returns whether the bytes begin like those of an ``.ort`` file."""
     return bytes(content[4:8]) == _MARK
 
 
 def model_of_ort(content: bytes | memoryview) -> onnx.ModelProto:
-    """The model in the bytes of an ``.ort`` file. Raises ImportModelError where they are none that can be read."""
+    """Returns the model in the bytes of an ``.ort`` file; raises ImportModelError if they cannot be read."""
     model = FlatTable.root(memoryview(content)).table(1)
     graph = None if model is None else model.table(7)
     if model is None or graph is None:
@@ -56,7 +56,7 @@ def _graph(table: FlatTable, name: str) -> onnx.GraphProto:
 
 
 def _in_order(nodes: list[onnx.NodeProto], known: set[str]) -> list[onnx.NodeProto]:
-    """``nodes``, each after those that make its inputs; numbers of nodes are of the order they were added in."""
+    """Returns ``nodes`` sorted topologically; the file lists them in the order in which they were added."""
     makers = {name: location for location, node in enumerate(nodes) for name in node.output if name}
     done: set[int] = set()
     ordered = []
@@ -80,7 +80,7 @@ def _in_order(nodes: list[onnx.NodeProto], known: set[str]) -> list[onnx.NodePro
 
 
 def _read(node: onnx.NodeProto) -> list[str]:
-    """What a node and the graphs inside it take from around it."""
+    """Returns the values that a node and the graphs inside it read from the enclosing graph."""
     names = list(node.input)
     for attribute in node.attribute:
         for inner in [attribute.g, *attribute.graphs]:

@@ -1,4 +1,4 @@
-"""Types of outputs of which a file says the name alone."""
+"""Infers types of outputs for which a file has only the name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import onnx
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-#: How names begin that onnx gives to dimensions it knows nothing of.
+#: The prefix of names that onnx gives to unknown dimensions.
 _INVENTED = "unk__"
 
 
 def type_outputs(proto: ModelProto) -> list[str]:
-    """Give outputs of ``proto`` without a type the one that onnx infers, as far as it does; return their names."""
+    """Give outputs of ``proto`` without a type the one that onnx infers, if it does; returns their names."""
     untyped = [value for value in proto.graph.output if value.type.WhichOneof("value") is None]
     if untyped:
         with suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):

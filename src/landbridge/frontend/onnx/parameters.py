@@ -1,4 +1,4 @@
-"""Parameters: weights of a model that a Session may replace, so that nothing about their values is compiled in."""
+"""Parameters: weights of a model that a Session may replace, so that their values are not compiled in."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from landbridge.frontend.onnx.attributes import tensor_array
 
 
 def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """Make the weights ``names`` the last inputs of ``graph``; their values by name, in that order.
+    """Make the weights ``names`` the last inputs of ``graph``; returns their values by name, in that order.
 
-    A weight is an initializer or the output of a Constant node of the main graph. Raises InputError naming the
-    nearest weights for another name, and for a name given twice.
+    A weight is an initializer or the output of a Constant node of the main graph. Raises InputError for other names,
+    which suggests similar ones, and for a name given twice.
     """
     weights = _weights(graph)
     found: dict[str, np.ndarray[Any, Any]] = {}
@@ -24,7 +24,7 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
         if name in found:
             raise InputError(f"mutable= names {name!r} twice; name each weight once")
         if name not in weights:
-            from difflib import get_close_matches  # which takes longer to import than all of this
+            from difflib import get_close_matches  # slow to import
 
             close = get_close_matches(str(name), weights, 3)
             hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"it has {len(weights)}"
@@ -42,12 +42,12 @@ def _promote(graph: ir.Graph, value: ir.Value) -> np.ndarray[Any, Any]:
     tensor = ir.convenience.get_const_tensor(value)
     if tensor is None:
         raise InputError(f"mutable= names {value.name!r}, which has no data in the file")
-    array = np.array(tensor_array(tensor))  # of its own: the file it may be mapped from can go away
+    array = np.array(tensor_array(tensor))  # a copy: the file that it may be mapped from can be deleted
     name = str(value.name)
     producer = value.producer()
     if producer is None:
         graph.initializers.pop(name)
-        if value in graph.inputs:  # files before IR version 4 list every weight there
+        if value in graph.inputs:  # files before IR version 4 list every weight as an input
             graph.inputs.remove(value)
     else:
         old, value = value, ir.Value(name=name)

@@ -1,4 +1,4 @@
-"""Large weights, read from the model's file before the import asks for them, while it does other things."""
+"""Reads large weights from the model's file on a thread, before the import needs them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from landbridge.locks import new_lock
 
 Array = np.ndarray[Any, Any]
 
-#: Bytes that are read at most before they are asked for.
+#: The most bytes that are read in advance.
 _AHEAD = 32 << 20
 
 
 class ReadAhead:
-    """Arrays that ``read`` reads by name: those of ``sizes``, in bytes, in this order before they are asked for."""
+    """Arrays that ``read`` reads by name; those of ``sizes``, in bytes, are read in advance in this order."""
 
     def __init__(self, read: Callable[[str], Array], sizes: Mapping[str, int]) -> None:
         self._read = read
@@ -31,7 +31,7 @@ class ReadAhead:
         self._go_on()
 
     def get(self, name: str) -> Array:
-        """The array ``name``, which is the caller's; raises what ``read`` raises."""
+        """Returns the array ``name``, which the caller then owns; raises what ``read`` raises."""
         with self._changed:
             self._left.pop(name, None)
             self._changed.wait_for(lambda: self._reading != name)
@@ -40,8 +40,10 @@ class ReadAhead:
         return self._read(name) if found is None else found
 
     def _go_on(self) -> None:
-        """Have a thread read what comes next, if there is none, and room for much: none waits for room, as a model may
-        be left at any time."""
+        """Start a thread for the next array if none is running and there is capacity.
+
+        No thread waits for capacity, because the import may end at any time.
+        """
         if self._left and not self._is_begun and 2 * self._waiting() <= _AHEAD:
             self._is_begun = True
             begin(self._work, "read ahead")
@@ -61,7 +63,7 @@ class ReadAhead:
             found = None
             try:
                 found = self._read(name)
-            finally:  # who asks for it reads it then, and is told what is wrong
+            finally:  # get() reads it again, and raises the error
                 with self._changed:
                     if found is not None:
                         self._there[name] = found

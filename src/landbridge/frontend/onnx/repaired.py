@@ -1,4 +1,4 @@
-"""Models that others take and that onnx's checker, or the reader of its IR, has no place for: made so that it has."""
+"""Repairs models that other runtimes accept, but that onnx's checker or IR reader refuses."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from landbridge.frontend.onnx.stray_operators import move_to_their_domain
 if TYPE_CHECKING:
     from onnx import ModelProto, SparseTensorProto, ValueInfoProto
 
-#: The other name of the domain ``""``.
+#: The alternative name of the domain ``""``.
 _ALIAS = "ai.onnx"
-#: A name for graphs that have none.
+#: The name given to graphs that have none.
 _UNNAMED = "graph"
 
 
 def repair(proto: ModelProto) -> list[str]:
-    """Change ``proto``, which the checker refuses, into what it takes, where nothing but the form is off.
+    """Change ``proto``, which the checker refuses, into a model that it accepts, if only the form is wrong.
 
-    Returns what was off, a clause each. Raises ImportModelError for an input without a type, and for nodes in a cycle.
+    Returns the faults, a clause each. Raises ImportModelError for an input without a type, and for nodes in a cycle.
     """
     untyped = [value.name for value in proto.graph.input if value.type.WhichOneof("value") is None]
     if untyped:
@@ -51,7 +51,7 @@ def repair(proto: ModelProto) -> list[str]:
 
 
 def _alias_nodes(proto: ModelProto) -> bool:
-    """Have everything that is of the default domain by its other name be of it; whether there was any."""
+    """Replace the alternative name of the default domain by the usual one; returns whether it occurred."""
     nodes = [node for graph in all_nodes(proto) for node in graph.node]
     imports = [entry for owner in (proto, *proto.functions) for entry in owner.opset_import]
     found = [each for each in (*nodes, *imports) if each.domain == _ALIAS]
@@ -61,7 +61,7 @@ def _alias_nodes(proto: ModelProto) -> bool:
 
 
 def _drop_unused(proto: ModelProto) -> int:
-    """Drop initializers without a name, and those that are there a second time; how many those are."""
+    """Drop initializers without a name, and duplicates; returns their number."""
     tensors = proto.graph.initializer
     first: dict[str, onnx.TensorProto] = {}
     dropped = [
@@ -75,9 +75,9 @@ def _drop_unused(proto: ModelProto) -> int:
 
 
 def with_dense_weights(proto: ModelProto) -> ModelProto:
-    """``proto``; where it has sparse initializers, one in which they are dense.
+    """Returns ``proto``; if it has sparse initializers, a copy in which they are dense.
 
-    Raises ImportModelError where their indices are not of their shape, and where they have external data.
+    Raises ImportModelError if their indices are outside of their shape, or if they have external data.
     """
     if not proto.graph.sparse_initializer:
         return proto
@@ -89,9 +89,9 @@ def with_dense_weights(proto: ModelProto) -> ModelProto:
 
 
 def with_declared_types(proto: ModelProto) -> ModelProto:
-    """Returns ``proto``; where inputs and outputs lack types or shapes, one for the checker alone that has some.
+    """Returns ``proto``; if inputs and outputs lack types or shapes, a copy for the checker in which all have some.
 
-    The checker wants a type of each, and a shape of each tensor.
+    The checker requires a type for each, and a shape for each tensor.
     """
     if not any(True for _ in _without_shape(proto)):
         return proto

@@ -1,4 +1,4 @@
-"""``Loop`` and ``Scan`` as one ``lb.loop``: the body is imported once, however often it runs."""
+"""Imports ``Loop`` and ``Scan`` as one ``lb.loop``: the body is imported once, for any number of iterations."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from landbridge.ops.extent_arrays import extents_array
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
-#: A loop whose trips have no more nodes than this, all together, is unfolded: its trips are then fused and planned
-#: like any other nodes, and there is nothing to count when it runs. Kernels of so many nodes compile within a second.
+#: A loop is unfolded if all its iterations together have at most this many nodes. They are then fused and planned like
+#: any other nodes, and a run has nothing to count. Kernels of so many nodes compile within a second.
 UNFOLDED_NODES = 128
 
 
 @record(frozen=True, eq=False)
 class Rolled:
-    """A loop over ``body``: of ``trips`` trips, fewer where ``count`` says so when the model runs.
+    """A loop over ``body`` of ``trips`` iterations, or fewer if ``count``, computed by a run, says so.
 
-    ``carried``: what the first trip is given, by the input of the body; ``elements``: what is scanned along its first
-    axis, likewise. The body's outputs from ``first_output`` on are what the next trip is given, in that order, then the
-    rows. ``index`` is the input that counts trips. ``going``: what is known before the first trip of the condition,
-    which is output 0 and input 1 of the body; None where nothing ends the loop. ``back``: of the elements and the rows.
-    ``most``: it runs no more often than that, where that is known; ``begins``: it runs, as is known. ``appended``: of
-    ``carried``, by number, what trips only append to.
+    ``carried``: the inputs of the body with their values in the first iteration; ``elements``: those that are scanned
+    along their first axis, with the scanned tensors. The body's outputs from ``first_output`` on are the carried values
+    of the next iteration, in that order, then the rows. ``index``: the input that is the iteration number. ``going``:
+    the condition before the first iteration, which is output 0 and input 1 of the body; None if no condition ends the
+    loop. ``back``: the directions of the elements and of the rows. ``most``: an upper bound of the trip count, if
+    known; ``begins``: it is known that there is an iteration. ``appended``: the carried values, by number, to which
+    iterations only append.
     """
 
     name: str
@@ -58,10 +59,10 @@ class Rolled:
 
 
 def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence[Any]) -> bool:
-    """Whether a loop over ``body``, whose inputs are ``values``, is rolled: of ``trips`` trips, None where a run says.
+    """Returns whether a loop over ``body``, whose inputs are ``values``, is rolled; ``trips`` is None if only a run
+    knows it.
 
-    What is known when the model is imported stays known where the loop is unfolded, and devices other than the CPU
-    have no loops.
+    Values that are known at import stay known in an unfolded loop. Devices other than the CPU have no loops.
     """
     if (
         walk.branches.unfolded
@@ -77,10 +78,11 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
 
 
 def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
-    """The results: what is carried last, then the rows; or why the body cannot be compiled once for all trips.
+    """Returns the final carried values, then the rows; or the error if the body cannot be compiled once for all
+    iterations.
 
-    What the walk had reported is as it was before then. Counters are values like others at first, for which a body is
-    simplest; where it cannot be compiled then, they are the numbers that they are in each trip.
+    In case of an error, the walk's problems are as before. First, counters are values like any others, because bodies
+    are simplest that way. If the body cannot be compiled so, counters become dimensions, one size per iteration.
     """
     found = _attempt(walk, loop, None)
     if not isinstance(found, CompileError) or loop.most is None:
@@ -110,7 +112,7 @@ def _attempt(walk: GraphWalk, loop: Rolled, steps: Mapping[int, int] | None) -> 
 
 
 def _counters(walk: GraphWalk, loop: Rolled) -> dict[int, int]:
-    """What each trip adds to what is carried, by number, where that is one whole number that is known at first."""
+    """Returns, by number, the carried values to which each iteration adds a constant whole number, with that number."""
     found = {}
     outputs = loop.body.outputs[loop.first_output :]
     for number, ((formal, value), out) in enumerate(zip(loop.carried, outputs, strict=False)):
@@ -122,12 +124,12 @@ def _counters(walk: GraphWalk, loop: Rolled) -> dict[int, int]:
 
 
 def _has_location(value: Any) -> bool:
-    """Whether ``value`` can be in memory: sequences of tensors cannot."""
+    """Returns whether ``value`` can be in memory; a sequence of tensors cannot."""
     return value is None or is_known(value)
 
 
 def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
-    """What the nodes of ``graph`` and of graphs inside it read of what was known before."""
+    """Returns the known values of the enclosing graph that the nodes of ``graph`` read, subgraphs included."""
     read = (v for node in ir.traversal.RecursiveGraphIterator(graph) for v in node.inputs if v is not None)
     return [walk.values[v] for v in read if v in walk.values]
 
@@ -136,7 +138,7 @@ def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
 class _Roller:
     walk: GraphWalk
     loop: Rolled
-    #: What trips add to what is carried, by number, where trips are counted as dimensions; None where they are not.
+    #: The increments of carried values by number, if counters are dimensions; None if they are values.
     steps: Mapping[int, int] | None
 
     def results(self) -> list[Imported]:
@@ -202,7 +204,7 @@ class _Roller:
         return [*states, *rows[len(loop.appended) :]]
 
     def _bring_extra(self, inner: GraphWalk, arguments: Any, is_counted: bool) -> None:
-        """The condition and the number of the trip, where the body takes them."""
+        """Set the condition and the iteration number, if the body has them as inputs."""
         loop = self.loop
         if loop.first_output:
             inner.values[loop.body.inputs[1]] = np.asarray(True) if loop.going is None else next(arguments)
@@ -210,7 +212,7 @@ class _Roller:
             inner.values[loop.index] = next(arguments)
 
     def _know_counters(self, inner: GraphWalk, count: SSAValue) -> None:
-        """Have counters as the numbers that they are in the trip that ``count`` says."""
+        """Set counters to sizes that depend on ``count``, the number of the iteration."""
         loop, g = self.loop, inner.g
         assert loop.most is not None
         iteration = g.iteration(iteration_name(f"{len(g.iterations)} of {g.node}"), loop.most - 1, count)
@@ -223,7 +225,7 @@ class _Roller:
             inner.values[formal] = extents_array([before[0] + iteration * step]).reshape(value.shape)
 
     def _check_iterations_are_read(self, g: GraphBuilder, block: Block, guards: int) -> None:
-        """Raises UnsupportedOperatorError where what is told before a run depends on a trip."""
+        """Raises UnsupportedOperatorError if something that must be known before a run depends on the iteration."""
         sizes = SegmentSizes(g.module.prims())
         named = {name for op in block.ops for name in sizes.of_operation(op)}
         named |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()
@@ -232,7 +234,7 @@ class _Roller:
 
 
 def _through(value: ir.Value | None) -> ir.Value | None:
-    """What ``value`` is, through nodes that hand it on."""
+    """Returns the value that ``value`` is a copy of, by Identity nodes."""
     while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
         value = node.inputs[0]
     return value
@@ -245,12 +247,12 @@ def _value(c: OpContext, x: Any) -> SSAValue:
 
 
 def _as(c: OpContext, x: Any, like: SSAValue) -> SSAValue:
-    """``x`` in the shape of ``like``, where both have one element; a model may leave out an axis of 1."""
+    """Returns ``x`` in the shape of ``like`` if both have one element; models may omit an axis of 1."""
     value = _value(c, x)
     mine, wanted = shape_of(value.type), shape_of(like.type)
     is_one = element_count(mine) == element_count(wanted) == 1 and dtype_of(value.type) == dtype_of(like.type)
     return c.g.reshape(value, wanted) if is_one else value
 
 
-#: As many trips as a loop has that something else than its trip count ends.
+#: The trip count of a loop that only its condition ends.
 MANY = 1 << 62

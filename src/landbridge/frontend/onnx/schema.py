@@ -1,6 +1,6 @@
-"""What ONNX itself says of an operator: its attributes, how many operands it takes and of which dtypes.
+"""Checks nodes against ONNX's schema of their operator: attributes, number of operands, and dtypes.
 
-onnx's checker sees to attributes too, but not in models that come in parts, and to no dtypes.
+onnx's checker tests attributes too, but not in models with external parts, and it tests no dtypes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from landbridge.ir.types import dtype_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.records import record
 
-#: Dtypes by the names that ONNX's schemas have for them: float, float8e4m3fn and others are spelled otherwise here.
+#: Dtypes by their names in ONNX's schemas, which spell float, float8e4m3fn and others differently.
 _DTYPES = {kind.name.lower(): name for kind in ir.DataType if (name := numpy_name(kind)) not in ("", "object")}
 
-#: The Python type of attributes, and of the elements of lists.
+#: The Python types of attributes, and of elements of lists.
 _ONE: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np.ndarray}
 _MANY: dict[str, type] = {"INTS": int, "FLOATS": float, "STRINGS": str}
 
@@ -71,7 +71,7 @@ def _schema(domain: str, op_type: str, opset: int) -> _Schema | None:
 
 
 def _dtype(text: str) -> str:
-    """The dtype name of ``tensor(float)``; other types keep their text."""
+    """Returns the dtype name of ``tensor(float)``; other types keep their text."""
     inner = text.removeprefix("tensor(").removesuffix(")")
     return _DTYPES.get(inner, inner)
 
@@ -79,9 +79,9 @@ def _dtype(text: str) -> str:
 def check_schema(
     domain: str, op_type: str, opset: int, node: str, attributes: Mapping[str, Any], inputs: Sequence[Any]
 ) -> None:
-    """Raises NodeError where a node is not as ONNX defines the operator; operators it does not define pass.
+    """Raises NodeError if a node does not match ONNX's definition of its operator; undefined operators pass.
 
-    ``inputs`` are arrays, values of the graph or None; others, which are not known, pass.
+    ``inputs`` are arrays, values of the graph or None; unknown values pass.
     """
     schema = _schema(domain, op_type, opset)
     if schema is None:
@@ -100,7 +100,7 @@ def check_schema(
         if x is None and not formal.optional:
             raise NodeError(f"{subject} lacks operand {formal.name!r}")
         if isinstance(x, np.ndarray) and x.dtype == object:
-            continue  # extents, as integers of any width
+            continue  # extents match integers of any width
         if isinstance(x, np.ndarray | SSAValue):
             dtype = array_dtype(x) if isinstance(x, np.ndarray) else dtype_of(x.type)
             _check_dtype(subject, formal, dtype, bound)
@@ -108,7 +108,7 @@ def check_schema(
 
 def _check_attribute(subject: str, name: str, kind: str, value: Any) -> None:
     if name in ("to", "dtype", "output_dtype") and isinstance(value, str):
-        return  # attribute_values has made a dtype's name of it
+        return  # attribute_values returns it as the name of a dtype
     if kind in _ONE:
         right = isinstance(value, _ONE[kind])
     elif kind in _MANY:

@@ -1,7 +1,7 @@
-"""Programs apart: what a loop or a branch runs as a program of its own, called where the whole is cut.
+"""Separate programs for bodies of loops and branches, which the enclosing program calls between its segments.
 
-Nothing else has to hold for it than for a model: its tensors may have other shapes each time, as those have that grow
-from trip to trip, and its result other shapes than the other branch's.
+Such a body has no more constraints than a model: its tensors may have other shapes in each iteration, as those that
+grow have, and its result may have another shape than that of the other branch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Shape: TypeAlias = tuple[Extent, ...]
 
 @record(frozen=True)
 class Formal:
-    """An input of a body: its shape, where text is a dimension that has no range yet, and its dtype."""
+    """An input of a body: its dtype, and its shape, in which text is a dimension without a range."""
 
     shape: tuple[Extent | str, ...]
     dtype: str
@@ -41,9 +41,9 @@ class Formal:
 
 @record(frozen=True, eq=False)
 class Captured:
-    """What a graph reads of what is around it: ``inputs``, which the whole computes, and ``known`` arrays.
+    """The values of the enclosing graph that a graph reads: ``inputs``, which a run computes, and ``known`` arrays.
 
-    ``elements``: those of ``inputs`` that are sizes, which the body knows.
+    ``elements``: the elements of those ``inputs`` that are sizes, which the body then knows.
     """
 
     inputs: dict[ir.Value, SSAValue]
@@ -52,7 +52,7 @@ class Captured:
 
 
 def is_legal(walk: GraphWalk) -> bool:
-    """Whether there may be programs apart here; where they have not been asked for, notes that they might help."""
+    """Returns whether separate programs may be used here; if they are not allowed yet, records that they might help."""
     legal = walk.g.data.are_legal and not walk.g.is_nested and walk.import_body is not None
     walk.branches.might_part |= legal
     return legal and walk.branches.separate
@@ -61,7 +61,9 @@ def is_legal(walk: GraphWalk) -> bool:
 def else_separate(
     walk: GraphWalk, whole: Callable[[], Sequence[Imported]], separate: Callable[[], list[Imported]]
 ) -> list[Imported]:
-    """What ``whole`` gives, which is code of the program; what it reports is forgotten where ``separate`` is needed."""
+    """Returns the results of ``whole``, code of this program; if it fails, its problems are removed and ``separate`` is
+    called.
+    """
     reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
     guards, read, hosts = len(walk.g.guards), walk.g.data.might_read, walk.g.data.might_host
     try:
@@ -76,9 +78,9 @@ def else_separate(
 
 
 def captured(walk: GraphWalk, *graphs: ir.Graph) -> Captured:
-    """What ``graphs`` read of the values of ``walk``.
+    """Returns the values of ``walk`` that ``graphs`` read.
 
-    Raises UnsupportedOperatorError for what cannot be an input.
+    Raises UnsupportedOperatorError for a value that cannot be an input of a program.
     """
     read = dict.fromkeys(v for graph in graphs for v in _read(graph) if v in walk.values)
     found = Captured({}, {}, {})
@@ -101,7 +103,7 @@ def captured(walk: GraphWalk, *graphs: ir.Graph) -> Captured:
 
 
 def _is_parameter(walk: GraphWalk, value: SSAValue) -> bool:
-    """Whether ``value`` is a weight that may be replaced: the last arguments of the whole are."""
+    """Returns whether ``value`` is a replaceable weight; these are the last arguments of the program."""
     if not isinstance(value, BlockArgument):
         return False
     return value.index >= len(value.block.args) - len(walk.g.module.parameters)
@@ -117,7 +119,7 @@ def _read(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], around: Captured) -> IRModule:
-    """The program of ``graph``, whose inputs are ``formals``, then what it captured of what is ``around`` it."""
+    """Returns the program of ``graph``, whose inputs are ``formals``, followed by the captured values ``around``."""
     created = graph.clone(allow_outer_scope_values=True)
     outer = [*around.inputs, *around.known]
     inner = {value: ir.Value(name=f"{value.name}@around") for value in outer}
@@ -154,14 +156,14 @@ def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], ar
 
 
 def _declare(value: ir.Value, dtype: str) -> ir.Value:
-    """``value`` as one of ``dtype`` and of any shape: what bodies say of shapes is often wrong."""
+    """Set the dtype of ``value`` and remove its shape, because shapes declared in bodies are often wrong."""
     value.shape = None
     value.type = ir.TensorType(ir.DataType.from_numpy(numpy_dtype(dtype)))
     return value
 
 
 def _exchange(graph: ir.Graph, new: Mapping[ir.Value, ir.Value]) -> None:
-    """Have ``graph`` read ``new`` values in place of those around it."""
+    """Make ``graph`` read ``new`` values instead of those of the enclosing graph."""
     for node in ir.traversal.RecursiveGraphIterator(graph):
         for at, value in enumerate(node.inputs):
             if value is not None and value in new:
@@ -179,19 +181,19 @@ def _exchange_outputs(graph: ir.Graph, new: Mapping[ir.Value, ir.Value]) -> None
 
 
 def results_of(module: IRModule) -> list[tuple[Shape, str]]:
-    """The shape and dtype of each output of ``module``."""
+    """Returns the shape and dtype of each output of ``module``."""
     returned = module.main.body.block.last_op
     assert isinstance(returned, func.ReturnOp)
     return [(shape_of(v.type), dtype_of(v.type)) for v in returned.operands]
 
 
 def known_around(module: IRModule, extent: Extent) -> bool:
-    """Whether ``extent``, of a result of ``module``, is one that the program around it knows."""
+    """Returns whether the program around ``module`` knows ``extent``, an extent of a result."""
     return dimensions_of([extent]).keys() <= set(module.around)
 
 
 class Joined:
-    """Shapes of what a run makes by one body or another: ``new`` has the dimensions that show then, in order."""
+    """Shapes of results that one body or another computes at run time: ``new`` has their new dimensions, in order."""
 
     def __init__(self, walk: GraphWalk) -> None:
         self._walk = walk
@@ -199,7 +201,7 @@ class Joined:
         self.new: list[Extent] = []
 
     def extent(self, name: str, key: tuple[Any, ...]) -> Extent:
-        """A dimension that shows when the program runs: the same one for the same ``key``."""
+        """Returns a dimension that is known at run time, the same one for equal ``key``."""
         if key not in self._known:
             self._known[key] = self._walk.g.data.new(name)
             self.new.append(self._known[key])
@@ -215,7 +217,9 @@ def call(
     new: Sequence[Extent],
     attributes: Mapping[str, Any],
 ) -> list[Imported]:
-    """The results of running ``bodies`` as ``operator`` says: ``outputs``, whose ``new`` dimensions show then."""
+    """Emit a call of ``operator`` that runs ``bodies``; returns its results, with shapes ``outputs`` that contain the
+    ``new`` dimensions.
+    """
     names = [f"{walk.g.node}@{len(walk.g.module.bodies) + number}" for number in range(len(bodies))]
     walk.g.module.bodies.update(zip(names, bodies, strict=True))
     parameters: dict[str, Attribute] = {
@@ -231,7 +235,7 @@ def call(
 
 
 def separate_branch(walk: GraphWalk, condition: SSAValue, then: ir.Graph, orelse: ir.Graph) -> list[Imported]:
-    """The results of an ``If`` whose branches are programs of their own, which may give other extents each."""
+    """Returns the results of an ``If`` whose branches are separate programs, which may return different extents."""
     around = captured(walk, then, orelse)
     bodies = [body_program(walk, graph, [], around) for graph in (then, orelse)]
     joined, outputs = Joined(walk), []

@@ -1,4 +1,6 @@
-"""Loops that are programs apart: of tensors that grow from trip to trip, or rows that are as many as the data say."""
+"""Loops as separate programs: with tensors that grow from iteration to iteration, or with a number of rows that data
+decide.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,14 @@ from landbridge.records import record
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import Extent, Size, least
 
-#: Guesses of what grows: each is an import of the body.
+#: The most guesses of which axes grow; each costs an import of the body.
 _MOST_TRIED = 6
 
 
 def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop`` whose body is a program of its own.
+    """Returns the results of a ``Loop`` whose body is a separate program.
 
-    Raises UnsupportedOperatorError where it has none, which names what is carried where that is why.
+    Raises UnsupportedOperatorError if there is no such program; the error names the carried value that prevents it.
     """
     name = f"Loop node {walk.g.node!r}"
     body = node.attributes["body"].as_graph()
@@ -87,14 +89,16 @@ def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list
 
 
 def _is_extended(body: ir.Graph, number: int, shape: Shape) -> bool:
-    """Whether what is carried as ``number`` is given, of ``shape``, as it was taken, with more elements behind all."""
+    """Returns whether carried value ``number``, of ``shape``, is its previous value with more elements after all
+    others.
+    """
     axis = begins_with(body.outputs[1 + number], body.inputs[2 + number])
     return axis is not None and all(extent == 1 for extent in shape[: axis % len(shape)])
 
 
 @record(frozen=True, eq=False)
 class _Found:
-    """The program of all trips but the first where that is another, and the group of each axis that grows."""
+    """The program of an iteration, that of the first iteration if it differs, and the group of each axis that grows."""
 
     program: IRModule
     first: IRModule | None
@@ -108,11 +112,11 @@ class _Body:
     body: ir.Graph
     around: Captured
     state: Sequence[SSAValue]
-    #: The number of the dimension that each axis is which changes, by number of what is carried and axis.
+    #: The number of the dimension of each axis that changes, by carried value and axis.
     grown: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def found(self) -> _Found:
-        """The body as a program, of dimensions where what is carried has other extents in other trips."""
+        """Returns the body as a program in which the axes of carried values that change are dimensions."""
         shapes: list[Shape] = [shape_of(x.type) for x in self.state]
         first: IRModule | None = None
         for _ in range(_MOST_TRIED):
@@ -120,7 +124,7 @@ class _Body:
             created = self._created(program)
             grown = self._grown(shapes, created)
             if first is None and self._is_another(shapes, created, grown):
-                first, shapes = program, created  # the others are of what the first trip gives
+                first, shapes = program, created  # all other iterations begin with the results of the first
                 continue
             for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
                 if len(old) != len(new):
@@ -131,7 +135,7 @@ class _Body:
         raise self._refused(next(iter(self.grown))[0], "has other extents after each trip, by no rule that was found")
 
     def _created(self, program: IRModule) -> list[Shape]:
-        """The shapes that a trip hands on."""
+        """Returns the shapes of the carried values after an iteration."""
         results = results_of(program)[1 : 1 + len(self.state)]
         for number, (value, (_, dtype)) in enumerate(zip(self.state, results, strict=True)):
             if dtype != dtype_of(value.type):
@@ -139,7 +143,7 @@ class _Body:
         return [shape for shape, _ in results]
 
     def _grown(self, shapes: Sequence[Shape], created: Sequence[Shape]) -> dict[tuple[int, int], int]:
-        """The axes that change, those in one group that began alike and of which each trip makes the same."""
+        """Returns the axes that change; axes that had the same extent before and after the iteration are one group."""
         values: dict[Any, int] = {}
         found = {}
         for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
@@ -151,7 +155,9 @@ class _Body:
         return found
 
     def _is_another(self, shapes: Sequence[Shape], created: Sequence[Shape], grown: Iterable[tuple[int, int]]) -> bool:
-        """Whether the first trip is unlike the others: of other axes, or perhaps of nothing where others have some."""
+        """Returns whether the first iteration differs from the others: in the number of axes, or because a tensor may
+        be empty.
+        """
         ranks = any(len(old) != len(new) for old, new in zip(shapes, created, strict=True))
         return ranks or any(least(shapes[number][axis]) < 1 for number, axis in grown)
 

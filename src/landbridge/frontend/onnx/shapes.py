@@ -1,4 +1,4 @@
-"""Static shapes of graph inputs: from the file, from ``shapes=``, and from dimensions with one name."""
+"""Static shapes of graph inputs: from the file, from ``shapes=``, and from dimensions with the same name."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from landbridge.sizes.size import Extent, Size, dimension, dimensions_of, same
 from landbridge.sizes.terms import Symbol
 from landbridge.warning_notes import warn
 
-#: Exporters write these for a dimension they know nothing about: two of them need not be equal.
+#: Names that exporters give to unknown dimensions; two such dimensions need not be equal.
 _ANONYMOUS = ("", "?", "None")
 
 
 def _dims(value: ir.Value) -> list[int | str] | None:
-    """Extents, or names of unknown ones; None when the file has no shape at all."""
+    """Returns extents, or names of unknown ones; None if the file has no shape."""
     if value.shape is None:
         return None
     dims: list[int | str] = []
@@ -43,9 +43,9 @@ def _dims(value: ir.Value) -> list[int | str] | None:
 def input_shapes(
     inputs: Sequence[ir.Value], given: Mapping[str, Sequence[int | str]], dimensions: Mapping[str, Extent] | None = None
 ) -> tuple[dict[str, tuple[Extent, ...]], list[str]]:
-    """(shape of each input that is known, a line of advice for each that is not).
+    """Returns the known shapes of inputs by name, and a line of advice for each unknown one.
 
-    With ``dimensions``, those of some names, what the file leaves open stays so; names become identifiers.
+    With ``dimensions``, ranges by name, dimensions that the file leaves open stay open; their names become identifiers.
 
     Raises InputError for a name in ``given`` that is no input, ShapeError for a shape that contradicts the file.
     """
@@ -88,15 +88,17 @@ def input_shapes(
 
 
 def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
-    """``dims`` with a name for what has none: no number that is pasted makes a program of what nobody meant."""
+    """Returns ``dims`` with a name for each that has none; a number in the advice might be copied by mistake."""
     return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
 def check_declared_inputs(
     inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent], settled: Collection[str] = ()
 ) -> None:
-    """Raises InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
-    that no element of a small input is called. Those that inputs called ``settled`` have in the file are not open."""
+    """Raises InputError for one of ``dimensions`` that occurs neither in the file nor in a text extent of ``given``.
+
+    Names of elements of small inputs are legal too. Dimensions of inputs in ``settled`` are not open.
+    """
     known: list[str] = []
     closed: list[str] = []
     elements: list[str] = []
@@ -121,14 +123,14 @@ def check_declared_inputs(
 
 
 def _dimension(name: str, instead: str, declared: Mapping[str, Extent]) -> Extent:
-    """The dimension that the file calls ``name``, ``instead`` where it has no name."""
+    """Returns the dimension that the file calls ``name``, or ``instead`` if it has no name."""
     wanted = instead if name in _ANONYMOUS else name
     known = identifier(wanted)
     return declared.get(wanted, declared.get(known, dimension(known)))
 
 
 def read_extents(shape: Sequence[int | str], declared: Mapping[str, Extent]) -> tuple[Extent, ...]:
-    """Extents of which open ones are text: names of dimensions, or expressions of them."""
+    """Returns ``shape`` with extents given as text parsed: names of dimensions, or expressions of them."""
     known: dict[str, Symbol | int] = {identifier(n): e for n, e in declared.items() if isinstance(e, int)}
     known |= dimensions_of(declared.values())
     for text in (e for e in shape if isinstance(e, str)):
@@ -139,10 +141,10 @@ def read_extents(shape: Sequence[int | str], declared: Mapping[str, Extent]) -> 
 
 
 def check_declared(value: ir.Value, found: object, subject: str, strict: bool = True) -> None:
-    """Raises ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
+    """Raises ShapeError, or ImportModelError for a dtype, if the file declares ``value`` differently from ``found``.
 
-    ``found`` is an array or a value of the graph; others are not known. Without ``strict`` another shape is a
-    ModelWarning: what files declare of results is made by shape inference, which has faults.
+    ``found`` is an array or a value of the graph; unknown values pass. Without ``strict`` another shape is only a
+    ModelWarning: shape inference, which has faults, writes these declarations.
     """
     if isinstance(found, np.ndarray):
         shape, dtype = found.shape, array_dtype(found)
@@ -157,7 +159,7 @@ def check_declared(value: ir.Value, found: object, subject: str, strict: bool = 
                 f"{subject} {value.name!r} is {dtype}, the file declares {declared}; correct the file"
             )
     dims = _dims(value)
-    if not dims:  # no axes is also what writers put where they know nothing
+    if not dims:  # some writers declare a scalar if they do not know the shape
         return
     pairs = zip(dims, shape, strict=False)
     if len(dims) != len(shape) or any(isinstance(d, int) and same(d, e) is False for d, e in pairs):
@@ -171,7 +173,7 @@ def check_declared(value: ir.Value, found: object, subject: str, strict: bool = 
 def _match(
     name: str, shape: tuple[Extent, ...], dims: list[int | str] | None, symbols: dict[str, tuple[Extent, str]]
 ) -> None:
-    """Check a given shape against the file and bind its named dimensions."""
+    """Check a given shape against the file, and record the sizes of its named dimensions in ``symbols``."""
     if any(e < 0 for e in shape):
         raise ShapeError(f"shape {shape} of input {name!r} has a negative extent")
     if dims is None:

@@ -1,6 +1,6 @@
-"""Nodes that compute shapes from extents which are known when the input comes: evaluated on Sizes.
+"""Evaluates nodes that compute shapes from open extents, as arithmetic of Sizes.
 
-Their operands are arrays of int64 and of objects, ints and Sizes. An operator that is not here is left to its handler.
+Their operands are arrays of int64, or of objects that are ints and Sizes. Other operators are left to their handlers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Evaluate: TypeAlias = Callable[[Attributes, Sequence[Array]], Array]
 
 
 def _each(function: Callable[..., Any]) -> Evaluate:
-    """``function`` on each element, with numpy's broadcasting."""
+    """Returns an evaluator that applies ``function`` to each element, with numpy's broadcasting."""
 
     def evaluate(attributes: Attributes, operands: Sequence[Array]) -> Array:
         broadcast = np.broadcast_arrays(*operands)
@@ -55,7 +55,7 @@ def _ordered(left: Extent, right: Extent) -> bool:
 
 
 def _divided(left: Extent, right: Extent) -> Extent:
-    """As ONNX divides integers, towards zero."""
+    """Returns ``left / right`` as ONNX divides integers, rounded towards zero."""
     if _ordered(left, 0) == _ordered(right, 0):
         return left // right
     return -(-left // right)
@@ -154,15 +154,18 @@ _OPERATORS: dict[str, Evaluate] = {
     "ReduceMax": _reduced(lambda extents: largest(*extents)),
     "ReduceMin": _reduced(lambda extents: smallest(*extents)),
 }
-#: Those whose results are truth values.
+#: Operators whose results are bools.
 COMPARISONS = {"Equal", "GreaterOrEqual", "LessOrEqual", "Greater", "Less"}
 
 
 def supposed(
     op_type: str, attributes: Attributes, operands: Sequence[Array], found: Array, names: Set[str]
 ) -> set[str]:
-    """Which of the dimensions ``names`` a result of ``evaluate_sizes`` supposes to be at least 1: where one is 0 the
-    node would give another, or what it gives is not the same for all inputs."""
+    """Returns which of the dimensions ``names`` must be at least 1 for ``found``, the result of ``evaluate_sizes``, to
+    be right.
+
+    If such a dimension is 0, the node returns another result, or one that depends on the input.
+    """
     used = {n: s for n, s in dimensions_of(e for a in operands for e in a.flat).items() if n in names and s.low > 0}
 
     def from_zero(name: str) -> bool:
@@ -188,8 +191,10 @@ def _in_ranges(array: Array, dimensions: Mapping[str, Extent]) -> Array:
 
 
 def counted(op_type: str, operands: Sequence[Array]) -> tuple[str, bool] | None:
-    """The one dimension that a comparison of ``operands`` depends on, and what it says where that is not 0; None where
-    there are several of either."""
+    """Returns the only dimension that a comparison of ``operands`` depends on, and its result if that is not 0.
+
+    Returns None if there are several dimensions, or several results.
+    """
     used = dimensions_of(e for a in operands for e in a.flat)
     if len(used) != 1:
         return None
@@ -202,27 +207,29 @@ def counted(op_type: str, operands: Sequence[Array]) -> tuple[str, bool] | None:
     return None if found is None or found.size != 1 else (name, bool(found.reshape(-1)[0]))
 
 
-#: Bits of whole numbers that each dtype has.
+#: The bits of the whole numbers that a dtype can represent exactly.
 _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "int32": 31, "int64": 63}
 
 
 def is_exact(extents: Array, dtype: str) -> bool:
-    """Whether ``dtype`` holds ``extents``, whatever the dimensions are."""
+    """Returns whether ``dtype`` represents ``extents`` exactly for all sizes of the dimensions."""
     most = 1 << _BITS.get(dtype, 0)
     ends = ((e, e) if isinstance(e, int) else (e.low, e.high) for e in extents.reshape(-1).tolist())
     return all(low is not None and high is not None and -most <= low and high <= most for low, high in ends)
 
 
 def whole_array(c: OpContext, x: Operand) -> Array | None:
-    """``whole`` of an operand, in its shape."""
+    """Returns the whole numbers that an operand is known to consist of, as an array of its shape; None if they are not
+    known.
+    """
     values = c.whole(x)
     return None if values is None else extents_array(values).reshape(c.shape(x))
 
 
 def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Array | None]) -> Array | None:
-    """The result of a node some of whose operands hold Sizes; None where it is left to its handler.
+    """Returns the result of a node with Sizes among its operands; None if it is left to its handler.
 
-    Raises UndecidedSizeError where the result is of one kind for some inputs and of another for others.
+    Raises UndecidedSizeError if the kind of the result depends on the input.
     """
     function = _OPERATORS.get(op_type)
     given = [a for a in operands if a is not None]
@@ -237,7 +244,7 @@ def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Arra
     except NotImplementedError:
         return None
     except UndecidedSizeError as error:
-        if error.question is None:  # a number was wanted, as of the end of a slice: a handler may do without one
+        if error.question is None:  # a number is required, as the end of a slice; a handler may not need it
             return None
         raise
     return result.astype(bool) if op_type in COMPARISONS else as_values(np.asarray(result, object))

@@ -1,4 +1,4 @@
-"""Integers of less than a byte: computed with as bytes where the file has them, never made by what a model computes."""
+"""Integers smaller than a byte: those in the file are computed as bytes; models may not compute new ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from landbridge.errors import UnsupportedOperatorError
 
 _D = ir.DataType
 _SMALL = frozenset(kind for kind in _D if kind.name in ("INT2", "UINT2", "INT4", "UINT4"))
-#: Operators whose result is of the dtype of an operand that is no value of it: which operand.
+#: Operators whose result has the dtype of an operand of which it has no values, with the number of that operand.
 _REQUESTED_BY = {"QuantizeLinear": 2, "CastLike": 1}
 
 
 def check_makes_bytes(node: ir.Node, name: str) -> None:
-    """Raises UnsupportedOperatorError where ``node``, called ``name``, is to make integers of less than a byte, as the
-    dtype of an operand says."""
+    """Raises UnsupportedOperatorError if ``node``, called ``name``, would compute integers smaller than a byte."""
     number = _REQUESTED_BY.get(node.op_type)
     if node.domain or number is None or len(node.inputs) <= number:
         return
@@ -27,7 +26,9 @@ def check_makes_bytes(node: ir.Node, name: str) -> None:
 
 
 def _small_kind(value: ir.Value | None) -> ir.DataType | None:
-    """The dtype of ``value`` where its elements are less than a byte: as stated, or as that of what it is made of."""
+    """Returns the dtype of ``value`` if its elements are smaller than a byte: the declared one, or that of its
+    source.
+    """
     while value is not None:
         tensor = value.const_value
         kind = value.dtype if tensor is None else tensor.dtype

@@ -1,4 +1,4 @@
-"""How many nodes a model has once its functions and loops are unfolded, found out without unfolding them."""
+"""Computes how many nodes a model has after its functions and loops are unfolded, without unfolding them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import onnx_ir as ir
 
 from landbridge.errors import ImportModelError
 
-#: Domain, name and overload of a local function.
+#: The domain, name and overload of a local function.
 _Name = tuple[str, str, str]
 
 
 def unfolded_nodes(model: ir.Model) -> int:
-    """The nodes of ``model`` with every call of a local function in it replaced by the function's nodes.
+    """Returns the number of nodes of ``model``, with every call of a local function replaced by the function's nodes.
 
-    Raises ImportModelError, naming the cycle, for functions that call themselves.
+    Raises ImportModelError for functions that call themselves, and names the cycle.
     """
     functions: dict[_Name, ir.Function] = dict(model.functions)
     sizes: dict[_Name, int] = {}
@@ -27,7 +27,9 @@ def unfolded_nodes(model: ir.Model) -> int:
 
 
 def _measure(name: _Name, functions: Mapping[_Name, ir.Function], sizes: dict[_Name, int]) -> None:
-    """Enter the size of function ``name`` and of all that it calls; without recursion, as calls nest deep."""
+    """Record the size of function ``name`` and of all functions that it calls; not recursive, because calls may be
+    nested deeply.
+    """
     open_calls: dict[_Name, None] = {}
     pending: list[_Name] = [name]
     while pending:
@@ -56,7 +58,7 @@ def _size(graph: ir.Graph | ir.Function, sizes: Mapping[_Name, int]) -> int:
 
 
 def _nodes(graph: Iterable[ir.Node]) -> Iterable[ir.Node]:
-    """The nodes of a graph and of all graphs inside it."""
+    """Yields the nodes of a graph and of all graphs inside it."""
     pending: list[Iterable[ir.Node]] = [graph]
     while pending:
         for node in pending.pop():
@@ -75,10 +77,11 @@ def _subgraphs(node: ir.Node) -> list[ir.Graph]:
 
 
 def nodes_of_iteration(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
-    """At least how many nodes one trip through ``body`` imports; ``values`` are those known outside of it.
+    """Returns a lower bound of the nodes that one iteration of ``body`` imports; ``values`` are those known outside of
+    it.
 
-    Loops inside count as often as a constant says that they run, unless a condition may end them; of an If, the
-    smaller branch counts.
+    An inner loop counts as often as its constant trip count, unless a condition may end it; an If counts its smaller
+    branch.
     """
     total = 0
     for node in body:
@@ -94,7 +97,9 @@ def nodes_of_iteration(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
 
 
 def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
-    """How often a ``Loop`` runs at least: its trip count where that is a constant and no condition changes, else 0."""
+    """Returns a lower bound of the trip count of a ``Loop``: its constant trip count if no condition changes,
+    else 0.
+    """
     body = node.attributes["body"].as_graph()
     count = node.inputs[0] if node.inputs else None
     if count is None or not known_to_go_on(body, values):
@@ -108,7 +113,7 @@ def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
 
 
 def known_to_go_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
-    """Whether the condition that a trip makes is the one it was given, or is true."""
+    """Returns whether the condition that an iteration returns is true, or the one that it was given."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
         value = node.inputs[0]
@@ -119,7 +124,7 @@ def known_to_go_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
 
 
 def constant_of(value: ir.Value, values: Mapping[ir.Value, Any]) -> np.ndarray[Any, Any] | None:
-    """What ``value`` is where that is known, by ``values`` or by itself."""
+    """Returns the value of ``value`` if it is known, from ``values`` or by itself; else None."""
     known = values.get(value)
     if isinstance(known, np.ndarray):
         return known

@@ -1,4 +1,4 @@
-"""What values of a model are while it is imported: arrays, values of the graph, or unknown."""
+"""The values of a model during import: arrays, values of the graph, or unknown."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ Imported: TypeAlias = Operand | Unknown
 
 
 def is_known(value: Any) -> bool:
-    """Whether a value could be imported."""
+    """Returns whether a value could be imported."""
     return isinstance(value, np.ndarray | SSAValue)
 
 
 def shape_text(value: Any) -> str:
-    """The shape of a value for a message."""
+    """Returns the shape of a value for a message."""
     return str(_shape(value)) if is_known(value) else "unknown"
 
 
 def check_single(subject: str, value: Any) -> None:
-    """Raises ShapeError for a known value that has not one element."""
+    """Raises ShapeError for a known value that does not have exactly one element."""
     if is_known(value) and element_count(_shape(value)) != 1:
         raise ShapeError(f"{subject} has shape {_shape(value)}; one element is legal")
 
 
 def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
-    """A tensor without elements is a constant, or a view of one where other extents are open: no kernel makes it."""
+    """Returns a tensor without elements as a constant, or as a view of one if it has open extents: no kernel computes
+    it.
+    """
     shape = shape_of(value.type) if isinstance(value, SSAValue) else ()
     if not isinstance(value, SSAValue) or not any(isinstance(e, int) and e == 0 for e in shape):
         return value
@@ -53,7 +55,7 @@ def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
 
 
 def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> Any:
-    """Returns ``value`` with ``extent`` of each of its extents, or, where they are what it holds, of its elements."""
+    """Returns ``value`` with ``extent`` applied to each of its extents, or to its elements if these are sizes."""
     if isinstance(value, SSAValue):
         shape = shape_of(value.type)
         wanted = tuple(map(extent, shape))

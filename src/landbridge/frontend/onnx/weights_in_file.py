@@ -1,8 +1,8 @@
-"""Large weights stay in the ONNX file until they are imported, one by one.
+"""Leaves large weights in the ONNX file until they are imported, one by one.
 
-A parsed model holds them all once more, and so does each that onnx's checker parses. So the file is taken apart as
-protobuf's wire format says: what is parsed has a byte in place of each large array, and where the array lies is
-remembered. What is checked has tensors of one element there. A file with anything unusual is left to protobuf.
+A parsed model contains all weights once more, and onnx's checker parses another copy. Therefore the file is split by
+protobuf's wire format: the part that is parsed has one byte instead of each large array, whose location is recorded;
+the part that is checked has tensors of one element instead. A file with anything unusual is left to protobuf.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import onnx_ir as ir
 from landbridge.frontend.onnx.read_ahead import ReadAhead
 from landbridge.records import record
 
-#: Fields of ModelProto, GraphProto and TensorProto in onnx.proto.
+#: Field numbers of ModelProto, GraphProto and TensorProto in onnx.proto.
 _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _DATA_LOCATION = 1, 2, 8, 9, 14
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
-#: Arrays of fewer bytes are parsed with the rest.
+#: Arrays with fewer bytes are parsed with the rest.
 _LEAST = 4096
-#: Types whose elements are whole bytes that lie in the file as in memory.
+#: Types whose elements are whole bytes, in the file as in memory.
 _D = ir.DataType
 _PLAIN = frozenset(
     {_D.BOOL, _D.FLOAT16, _D.BFLOAT16, _D.FLOAT, _D.DOUBLE, _D.INT8, _D.INT16, _D.INT32, _D.INT64}
@@ -36,11 +36,11 @@ _PLAIN = frozenset(
 
 
 class _UnusualError(ValueError):
-    """Bytes that are no model as programs write them."""
+    """Raised for bytes that do not look like a model that a program has written."""
 
 
 class _Field(NamedTuple):
-    """A field of a message: its number and wire type, where it begins, and its value."""
+    """A field of a message: its number and wire type, its offset, and its value."""
 
     number: int
     kind: int
@@ -58,10 +58,10 @@ class _Array:
 
 
 class LightModel:
-    """A model file without its large weights: ``content`` is a ModelProto, ``attach`` gives the IR of it the rest.
+    """A model file without its large weights: ``content`` is a ModelProto, and ``attach`` adds the weights to its IR.
 
-    ``checked`` is one that onnx's checker has as much against as against the file. The tensors that are read from the
-    file hold this, which holds it open.
+    ``checked`` is a ModelProto for which onnx's checker returns the same errors as for the file. Tensors that are read
+    from the file keep this object, and with it the file.
     """
 
     def __init__(self, file: int, content: bytes, checked: bytes, arrays: dict[str, _Array]) -> None:
@@ -69,8 +69,7 @@ class LightModel:
         weakref.finalize(self, os.close, file)
 
     def attach(self, model: ir.Model) -> None:
-        """Let the initializers of ``model``, which was made of ``content``, have their values, which are read from now
-        on."""
+        """Give the initializers of ``model``, which was parsed from ``content``, their values; reading begins now."""
         ahead = ReadAhead(self._read, {name: array.nbytes for name, array in self._arrays.items()})
         for name, array in self._arrays.items():
             value = model.graph.initializers[name]
@@ -95,7 +94,9 @@ class LightModel:
 
 
 def light_model(path: str | Path) -> LightModel | None:
-    """The model in the file ``path`` without its large weights; None where it has none, or is to be parsed as it is."""
+    """Returns the model in the file ``path`` without its large weights; None if it has none, or has to be parsed as a
+    whole.
+    """
     file = os.open(path, os.O_RDONLY)
     try:
         with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:
@@ -114,7 +115,7 @@ def light_model(path: str | Path) -> LightModel | None:
 
 
 def _light(data: mmap.mmap, arrays: dict[str, _Array]) -> tuple[bytes, bytes]:
-    """What is parsed and what is checked."""
+    """Returns the part that is parsed and the part that is checked."""
     graphs = [f for f in _fields(data, 0, len(data)) if f.number == _GRAPH]
     if len(graphs) != 1 or graphs[0].kind != _LENGTH:
         raise _UnusualError
@@ -132,11 +133,13 @@ def _light(data: mmap.mmap, arrays: dict[str, _Array]) -> tuple[bytes, bytes]:
 
 
 def _light_tensor(data: mmap.mmap, tensor: _Field, arrays: dict[str, _Array]) -> tuple[bytes, bytes] | None:
-    """``tensor`` with a byte for its data, which ``arrays`` tells, and of one element; None where it stays as it is."""
+    """Returns ``tensor`` with one byte of data, recorded in ``arrays``, and with one element; None if it stays as it
+    is.
+    """
     fields = list(_fields(data, tensor.value, tensor.end))
     raw = [f for f in fields if f.number == _RAW_DATA]
     if any(f.number == _DATA_LOCATION and data[f.value] for f in fields):
-        raise _UnusualError  # onnx's checker looks for the other file
+        raise _UnusualError  # onnx's checker looks for the file of external data
     if not raw or raw[-1].end - raw[-1].value < _LEAST:
         return None
     names = [data[f.value : f.end].decode() for f in fields if f.number == _NAME]
@@ -155,7 +158,7 @@ def _light_tensor(data: mmap.mmap, tensor: _Field, arrays: dict[str, _Array]) ->
 
 
 def _dims(data: mmap.mmap, fields: Sequence[_Field]) -> Iterator[int]:
-    """The extents, which are packed into one field or have one each."""
+    """Yields the extents, which are packed into one field or have a field each."""
     for f in fields:
         at = f.value
         while at < f.end:
@@ -164,7 +167,7 @@ def _dims(data: mmap.mmap, fields: Sequence[_Field]) -> Iterator[int]:
 
 
 def _message(number: int, content: bytes) -> bytes:
-    """A field of bytes."""
+    """Returns an encoded field of bytes."""
     size, length = len(content), bytearray()
     while size > 127:
         length.append(size & 127 | 128)
@@ -173,7 +176,7 @@ def _message(number: int, content: bytes) -> bytes:
 
 
 def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
-    """The fields of the message from ``at`` to ``end``."""
+    """Yields the fields of the message in bytes ``at`` to ``end``."""
     while at < end:
         start = at
         tag, at = _varint(data, at)
@@ -193,7 +196,7 @@ def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
 
 
 def _varint(data: mmap.mmap, at: int) -> tuple[int, int]:
-    """The number at ``at``, and where it ends."""
+    """Returns the number at offset ``at``, and the offset after it."""
     byte = data[at]
     if byte < 128:
         return byte, at + 1

@@ -1,4 +1,4 @@
-"""Operators of the domain ``landbridge``: what translations of torch's operators call where ONNX has none."""
+"""Operators of the domain ``landbridge``, to which torch's operators are translated if ONNX has none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _VALUES = (*_FLOATS, *(f"tensor({sign}int{bits})" for sign in ("", "u") for bits
 
 @cache
 def custom_operator(name: str, inputs: int, outputs: Sequence[str] = ("T",), **attributes: int | str) -> Any:
-    """What makes a node of it: ``inputs`` tensors of one dtype T and ``outputs``, each T or a dtype as ONNX spells it.
+    """Returns a function that creates a node with ``inputs`` tensors of one dtype T and ``outputs``, each T or a dtype
+    as ONNX spells it.
 
-    ``attributes`` by their defaults, whose types they have.
+    ``attributes`` are defaults, which also give the types.
     """
     kinds = {int: _Schema.AttrType.INT, str: _Schema.AttrType.STRING}
     schema = _Schema(

@@ -1,4 +1,4 @@
-"""What torch knows of the dimensions of an exported program: expressions of symbols, and their ranges."""
+"""Reads the dimensions of an exported program of torch: expressions of symbols, and their ranges."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from landbridge.sizes.dim import Dim
 
 @record(frozen=True)
 class TorchDimensions:
-    """In the form of ``shapes=`` and ``dims=`` of compile: shapes of inputs with an open extent, ranges by name."""
+    """The shapes of inputs with open extents, and ranges by name, in the form of ``shapes=`` and ``dims=`` of
+    compile.
+    """
 
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     dims: dict[str, Dim | str | int] = field(default_factory=dict)
 
 
 def dimensions_of(graph: ir.Graph, program: Any) -> TorchDimensions:
-    """Those of the inputs of ``graph``, which was made of the ExportedProgram ``program``.
+    """Returns the dimensions of the inputs of ``graph``, which was exported from the ExportedProgram ``program``.
 
-    A range without an upper end is torch's own and stays unsaid: the program then takes whatever it can.
+    An upper bound that is torch's own default is left out, so that the program takes as large sizes as it can.
     """
     open_shapes = {name: shape for name, shape in _shapes_of(program) if any(map(_expression, shape))}
     named = [(value, open_shapes[str(value.name)]) for value in graph.inputs if value.name in open_shapes]
@@ -47,7 +49,7 @@ def dimensions_of(graph: ir.Graph, program: Any) -> TorchDimensions:
 
 
 def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
-    """Which axes ``dynamic_shapes`` leaves open, and the inputs of ``graph`` do not; of tensors that are arguments."""
+    """Yields the axes of argument tensors that ``dynamic_shapes`` leaves open, but that are fixed in ``graph``."""
     if not dynamic_shapes:
         return
     shapes = {str(value.name): value.shape for value in graph.inputs}
@@ -66,7 +68,7 @@ def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
 
 
 def _axes_of_tensors(name: str, spec: Any) -> Iterator[tuple[str, Any]]:
-    """(name, axes) of each tensor of an argument: of several where it is a tuple, as ``*args`` is, a list or a dict."""
+    """Yields (name, axes) of each tensor of an argument; a tuple, as ``*args`` is, a list or a dict has several."""
     is_mapping = isinstance(spec, Mapping)
     if is_mapping:
         are_axes = all(isinstance(key, int) for key in spec)
@@ -80,7 +82,7 @@ def _axes_of_tensors(name: str, spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _shapes_of(program: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """(name, shape) of each tensor that is given to ``program``."""
+    """Yields (name, shape) of each tensor that is passed to ``program``."""
     wanted = set(program.graph_signature.user_inputs)
     for node in program.graph.nodes:
         if node.op == "placeholder" and node.name in wanted and hasattr(node.meta.get("val"), "shape"):
@@ -88,7 +90,7 @@ def _shapes_of(program: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def _expression(extent: Any) -> Any:
-    """The sympy expression of an extent that is open, else None."""
+    """Returns the sympy expression of an open extent, else None."""
     expression = getattr(getattr(extent, "node", None), "expr", None)
     return expression if getattr(expression, "free_symbols", None) else None
 

@@ -1,4 +1,4 @@
-"""Lengths and distances of torch that its exporter has no ONNX form of."""
+"""Translations of norms and distances that torch's exporter does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.frontend.torch.values import constant_like, ints
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     aten = torch.ops.aten
@@ -24,7 +24,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _hypot(a: Any, b: Any) -> Any:
-    """Of the larger side and what the other is of it, so that no square overflows."""
+    """Returns the hypotenuse, computed from the larger side and the ratio to it, so that no square overflows."""
     a, b = op.Abs(a), op.Abs(b)
     most, least = op.Max(a, b), op.Min(a, b)
     one = constant_like(1.0, most)
@@ -33,12 +33,14 @@ def _hypot(a: Any, b: Any) -> Any:
 
 
 def _distances(a: Any, b: Any, p: float, compute_mode: int | None = None) -> Any:
-    """Between rows of ``a`` [*B, P, M] and of ``b`` [*B, R, M]: [*B, P, R], of the ``p``-norm."""
+    """Returns the ``p``-norm distances between rows of ``a`` [*B, P, M] and of ``b`` [*B, R, M], as [*B, P, R]."""
     return _norms(op.Sub(op.Unsqueeze(a, ints(-2)), op.Unsqueeze(b, ints(-3))), p)
 
 
 def _distances_of_pairs(x: Any, p: float = 2.0) -> Any:
-    """Between rows of ``x`` [N, M], each pair once, in the order of the first of it: [N * (N - 1) / 2]."""
+    """Returns the distances between rows of ``x`` [N, M], each pair once, ordered by the first row: [N * (N - 1)
+    / 2].
+    """
     count = x.shape[0]
     if not isinstance(count, int):
         raise ValueError(f"pdist needs a known number of rows, and axis 0 is open: {count}")
@@ -48,7 +50,7 @@ def _distances_of_pairs(x: Any, p: float = 2.0) -> Any:
 
 
 def _norms(gaps: Any, p: float) -> Any:
-    """The ``p``-norm along the last axis."""
+    """Returns the ``p``-norm along the last axis."""
     gaps, axis = op.Abs(gaps), ints(-1)
     if p == 0:
         different = op.Not(op.Equal(gaps, constant_like(0.0, gaps)))

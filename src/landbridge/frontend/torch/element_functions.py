@@ -1,4 +1,4 @@
-"""Functions of torch of each element by itself, as nodes that there are."""
+"""Translations of elementwise functions of torch to ONNX operators."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxscript import opset18 as op
 from landbridge.frontend.torch.custom_operators import custom_operator
 from landbridge.frontend.torch.values import DOUBLE, FLOAT, constant_like, is_float
 
-#: Of the inverse of erf, by powers of w - 2.5 and of sqrt(w) - 3, w = -ln(1 - x^2), the highest first, to 1e-7
-#: (M. Giles, "Approximating the erfinv function").
+#: Coefficients of the inverse of erf, highest power first: of w - 2.5 and of sqrt(w) - 3, for w = -ln(1 - x^2).
+#: Accurate to 1e-7 (M. Giles, "Approximating the erfinv function").
 _SMALL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
          -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
 _LARGE = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
@@ -20,7 +20,7 @@ _LARGE = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.0057
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     aten = torch.ops.aten
@@ -35,7 +35,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _inverse_erf(x: Any) -> Any:
-    """By polynomials; float64 by two steps of Newton's from there."""
+    """Returns the inverse of erf by polynomials, refined by two steps of Newton's method for float64."""
     wide = x if x.dtype in (FLOAT, DOUBLE) else op.Cast(x, to=FLOAT)
     one = constant_like(1.0, wide)
     w = op.Neg(op.Log(op.Mul(op.Sub(one, wide), op.Add(one, wide))))
@@ -58,7 +58,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
 
 
 def _sign_bit(x: Any) -> Any:
-    """Of -0 too; not of a NaN."""
+    """Returns whether the sign bit is set, also for -0; false for NaN."""
     zero = constant_like(0.0, x)
     below = op.Less(x, zero)
     return op.Or(below, op.Less(op.Reciprocal(x), zero)) if is_float(x) else below
@@ -72,7 +72,7 @@ def _copied_sign(x: Any, sign: Any) -> Any:
 def _leaky(
     x: Any, noise: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> tuple[Any, Any]:
-    """RReLU outside training; the noise as it came."""
+    """Returns RReLU as outside of training, and the noise unchanged."""
     if training:
         raise ValueError("rrelu draws random slopes in training, and a program is for inference")
     return op.LeakyRelu(x, alpha=(lower + upper) / 2), noise

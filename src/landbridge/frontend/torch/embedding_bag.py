@@ -1,4 +1,6 @@
-"""EmbeddingBag as a Gather and a scatter: torch's own translation is a loop over bags that fills a sequence."""
+"""Translates EmbeddingBag to a Gather and a scatter; torch's own translation is a loop over bags that fills a
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from onnxscript import opset18 as op  # ScatterElements has min and max from 18 
 
 from landbridge.frontend.torch.values import BOOL, INT64, ints
 
-#: Numbers of torch's modes.
+#: The numbers of torch's modes.
 _SUM, _MEAN, _MAX = range(3)
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     return {
@@ -36,9 +38,9 @@ def _all_outputs(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """The result, and in the places of what only backward needs, which nothing reads, the result again.
+    """Returns the result, and the result again for each output that only the backward pass reads.
 
-    ``scale_grad_by_freq`` and ``sparse`` are of backward too.
+    ``scale_grad_by_freq`` and ``sparse`` only matter to the backward pass too.
     """
     result = _embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     return result, result, result, result
@@ -55,7 +57,7 @@ def _inner_form(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> Any:
-    """As ``_all_outputs``, where -1 is no padding."""
+    """Returns the outputs of ``_all_outputs``; here -1 means no padding."""
     padding = None if padding_idx < 0 else padding_idx
     return _all_outputs(weight, indices, offsets, False, mode, False, per_sample_weights, include_last_offset, padding)
 
@@ -69,14 +71,15 @@ def _embedding_bag(
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> Any:
-    """``weight`` [V, D], ``indices`` [N], ``offsets`` [B] of first indices; -> [B, D], zeros for an empty bag.
+    """Returns the bags [B, D] of ``weight`` [V, D], ``indices`` [N] and ``offsets`` [B], the first indices of bags;
+    zeros for an empty bag.
 
-    With ``include_last_offset`` there are B + 1 offsets. ``padding_idx`` counts from the end where it is negative.
+    With ``include_last_offset`` there are B + 1 offsets. A negative ``padding_idx`` counts from the end.
     """
     rows = op.Gather(weight, indices)
     if per_sample_weights is not None:
         rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, ints(1)))
-    # An index is in the last bag that begins at it or before.
+    # An index belongs to the last bag that begins at or before it.
     location = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), ints(1))
     begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=INT64), location), to=INT64)
     bag = op.Sub(op.ReduceSum(begun, ints(1), keepdims=1), ints(1))
@@ -100,7 +103,7 @@ def _embedding_bag(
         result = op.ScatterElements(zeros, places, rows, axis=0, reduction="add")
         if mode == _MEAN:
             result = op.Div(result, op.Max(ones, op.CastLike(_float(1), weight)))
-    # The last offset is where the last bag ends: what begins there is no bag.
+    # The last offset is the end of the last bag; no bag begins there.
     return op.Slice(result, ints(0), ints(-1), ints(0)) if include_last_offset else result
 
 

@@ -1,4 +1,4 @@
-"""export(): a torch module or ExportedProgram as an ONNX model in memory, with what torch knows of its dimensions."""
+"""Exports a torch module or ExportedProgram as an ONNX model in memory, with the dimensions that torch knows."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from landbridge.records import record
 from landbridge.sizes.dim import Dim
 from landbridge.warning_notes import warn
 
-#: Characters of torch's own account in an error.
+#: The most characters of torch's own message in an error.
 _SHOWN = 600
-#: What torch says of an output that it cannot take apart, with the name of its class.
+#: Torch's message about an output that it cannot flatten, with the name of its class.
 _OUTPUT = re.compile(r"Found <class '(?:[^']*\.)?(\w+)'> in output")
 
 
 @record(frozen=True, eq=False)
 class TorchExport:
-    """``model``, whose weights are the module's own memory, and how ``shapes=`` and ``dims=`` say its dimensions."""
+    """``model``, whose weights share the module's memory, and its dimensions as arguments of compile."""
 
     model: ir.Model
     dimensions: TorchDimensions
 
     def shapes(self, given: Mapping[str, Sequence[int | str]] | None) -> Mapping[str, Sequence[int | str]]:
-        """``shapes=`` of compile: what is ``given``, then what torch knows."""
+        """Returns ``shapes=`` of compile: those ``given``, then those that torch knows."""
         return {**self.dimensions.shapes, **(given or {})}
 
     def dims(self, given: Mapping[str, Dim | str | int] | None) -> Mapping[str, Dim | str | int]:
-        """``dims=`` of compile, likewise."""
+        """Returns ``dims=`` of compile, likewise."""
         return {**self.dimensions.dims, **(given or {})}
 
 
 def export(model: Any, args: Any, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> TorchExport:
-    """``model``, a ``torch.nn.Module`` or ``torch.export.ExportedProgram``, through ``torch.onnx.export``.
+    """Export ``model``, a ``torch.nn.Module`` or ``torch.export.ExportedProgram``, with ``torch.onnx.export``.
 
     ``args``: example inputs, a tuple or one tensor, and ``kwargs`` those by name; an ExportedProgram has its own.
-    ``dynamic_shapes``: as torch takes it: the axes that stay open, with their ranges.
+    ``dynamic_shapes``: the axes that stay open, with their ranges, in torch's format.
 
-    Raises InputError for missing or needless inputs, CompileError where torch lacks a package, and ImportModelError
-    with torch's own account for what it cannot export.
+    Raises InputError for missing or superfluous inputs, CompileError if torch lacks a package, and ImportModelError
+    with torch's message if it cannot export the model.
     """
     import torch
 
@@ -90,13 +90,13 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
             )
     except ImportError as error:
         raise CompileError(f"{error}; torch models need: pip install 'landbridge[torch]'") from error
-    except Exception as error:  # torch's exporter raises of many kinds, of torch, sympy and Python
+    except Exception as error:  # torch's exporter raises many types of exceptions, of torch, sympy and Python
         account = _account(error)
         raise ImportModelError(f"torch cannot export {name} to ONNX: {account}{_way_out(account)}") from error
 
 
 def _account(error: BaseException) -> str:
-    """What torch says, from the innermost cause, without the advice on its own reports."""
+    """Returns torch's message, from the innermost cause, without the advice about torch's own reports."""
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)
@@ -105,7 +105,7 @@ def _account(error: BaseException) -> str:
 
 
 def _way_out(account: str) -> str:
-    """What to do where torch's ``account`` is of an output that is no tensor; nothing where it is of something else."""
+    """Returns advice if torch's message ``account`` is about an output that is not a tensor; else an empty text."""
     found = _OUTPUT.search(account)
     if found is None:
         return ""
@@ -126,7 +126,7 @@ def _warn_of_training(module: Any, name: str) -> None:
 
 
 def _forget_sources(model: ir.Model) -> None:
-    """Drop what torch notes of Python's lines, so that equal models are equal."""
+    """Drop the Python source lines that torch records, so that equal models are equal."""
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for node in ir.traversal.RecursiveGraphIterator(graph):
             node.metadata_props.clear()
@@ -137,7 +137,9 @@ def _forget_sources(model: ir.Model) -> None:
 
 @contextmanager
 def _no_fast_paths() -> Iterator[None]:
-    """Without the operators that torch puts in the place of layers when no gradients are wanted."""
+    """Disable, while the ``with`` lasts, the fused operators that torch uses instead of layers if no gradients are
+    needed.
+    """
     import torch
 
     before = torch.backends.mha.get_fastpath_enabled()
@@ -150,7 +152,9 @@ def _no_fast_paths() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without torch's notes of optional packages and its own deprecations, which no caller can act on."""
+    """Silence, while the ``with`` lasts, torch's notes about optional packages and its own deprecations, which no
+    caller can act on.
+    """
     logs = [logging.getLogger(name) for name in ("torch.onnx._internal.exporter", "onnxscript")]
     before = [log.level for log in logs]
     for log in logs:

@@ -1,7 +1,6 @@
-"""Operators that torch puts in the place of whole layers when no gradients are wanted, as what they stand for.
+"""Expands the fused operators that torch uses instead of whole layers if no gradients are needed.
 
-Its exporter has no ONNX form of them. ``torch.nn.TransformerEncoderLayer`` and ``MultiheadAttention`` are where they
-come from.
+Its exporter does not support them. They come from ``torch.nn.TransformerEncoderLayer`` and ``MultiheadAttention``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from torch.nn import functional
 
 
 def expand_fast_paths(graph: torch.fx.Graph) -> None:
-    """Let ``graph``, as Dynamo made it, call the functions below instead."""
+    """Make ``graph``, a graph of Dynamo, call the functions below instead."""
     for node in graph.nodes:
         name = getattr(node.target, "__name__", "")
         if node.op == "call_function" and name in _LAYERS:
@@ -43,7 +42,7 @@ def _encoder_layer(
     mask: Any = None,
     mask_type: int | None = None,
 ) -> Any:
-    """``aten::_transformer_encoder_layer_fwd``; ``source`` [B, T, embed_dim]."""
+    """Returns ``aten::_transformer_encoder_layer_fwd``; ``source`` is [B, T, embed_dim]."""
 
     def attended(x: Any) -> Any:
         return _attention(x, x, x, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
@@ -80,7 +79,7 @@ def _multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> Any:
-    """``aten::_native_multi_head_attention``; the result and the weights of attention, or None."""
+    """Returns ``aten::_native_multi_head_attention``: the result, and the attention weights or None."""
     given = (query, key, value, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
     if not need_weights:
         return _attention(*given), None
@@ -112,13 +111,15 @@ def _attention(
 
 
 def _heads(query: Any, key: Any, value: Any, heads: int, weight: Any, bias: Any) -> list[Any]:
-    """Each projected, as [B, heads, T, D]."""
+    """Returns the projected queries, keys and values, each [B, heads, T, D]."""
     parts = zip((query, key, value), weight.chunk(3), bias.chunk(3), strict=True)
     return [functional.linear(x, w, b).unflatten(-1, (heads, -1)).transpose(1, 2) for x, w, b in parts]
 
 
 def _retained(mask: Any, mask_type: int | None) -> Any:
-    """Where scores count, for [B, heads, T, T]: the operators mask what is not 0 or false; type 1 is [B, T] of keys."""
+    """Returns which scores are used, for [B, heads, T, T]: a mask excludes nonzero and true elements; type 1 is [B, T]
+    of keys.
+    """
     retained = ~mask.to(torch.bool)
     return retained[:, None, None, :] if mask_type == 1 else retained
 

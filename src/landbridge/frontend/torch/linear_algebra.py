@@ -1,4 +1,4 @@
-"""torch.linalg as host operators; what only gradients need of their results is given as a copy of the first of them."""
+"""Translates torch.linalg to host operators; results that only gradients need are copies of the first result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _INFO = "tensor(int32)"
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     aten = torch.ops.aten
     return {
-        # Those that raise are taken whole: torch's check of the code is no operator of ONNX's.
+        # Variants that raise errors are translated as a whole, because ONNX has no operator for torch's check of the
+        # error code.
         aten.linalg_inv.default: lambda a: _inverse(a)[0],
         aten.inverse.default: lambda a: _inverse(a)[0],
         aten.linalg_inv_ex.default: _inverse,
@@ -62,7 +63,8 @@ def _svd(a: Any, full_matrices: bool = False, compute_uv: bool = True, driver: s
 
 
 def _eigh(a: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, ...]:  # noqa: N803 - as torch calls it
-    return custom_operator("Eigh", 1, ("T", "T"), upper=0)(a, upper=int(UPLO.upper() == "U"))  # type: ignore[no-any-return]
+    # type: ignore[no-any-return]
+    return custom_operator("Eigh", 1, ("T", "T"), upper=0)(a, upper=int(UPLO.upper() == "U"))
 
 
 def _log_determinant(a: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Operators that torch's exporter has no ONNX form of, as nodes that there are."""
+"""Translations of other operators that torch's exporter does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.frontend.torch.values import ints
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     families = (distances, element_functions, embedding_bag, linear_algebra, ranks)
@@ -25,13 +25,15 @@ def translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _masked(x: Any, mask: Any) -> Any:
-    """The elements of ``x`` where ``mask`` is true, each extended to the axes of both."""
+    """Returns the elements of ``x`` where ``mask`` is true, after both are broadcast."""
     x = op.Expand(x, op.Shape(mask))
     return op.Compress(x, op.Reshape(op.Expand(mask, op.Shape(x)), ints(-1)))
 
 
 def _adaptive_max_pool(x: Any, output_size: Any) -> tuple[Any, Any]:
-    """The largest of each cell of ``x`` [*B, H, W], and where in H * W it is; cells may overlap and differ in size."""
+    """Returns the largest element of each cell of ``x`` [*B, H, W], and its index in H * W; cells may overlap and
+    differ in size.
+    """
     height, width = x.shape[-2:]
     if not (isinstance(height, int) and isinstance(width, int)):
         raise ValueError(f"adaptive_max_pool2d needs known extents of the picture, found {height} by {width}")
@@ -51,7 +53,7 @@ def _adaptive_max_pool(x: Any, output_size: Any) -> tuple[Any, Any]:
 
 
 def _cells(extent: int, count: int) -> list[list[int]]:
-    """The places of each cell, as many for each: the last one again where there are fewer."""
+    """Returns the indices of each cell, equally many for all: short cells repeat their last one."""
     ends = [(cell * extent // count, -(-(cell + 1) * extent // count)) for cell in range(count)]
     most = max(end - first for first, end in ends)
     return [[min(first + step, end - 1) for step in range(most)] for first, end in ends]

@@ -1,4 +1,6 @@
-"""Operators of torch about the order of elements along an axis: medians, running extremes, the most frequent one."""
+"""Translations of torch operators on the order of elements along an axis: medians, running extremes, the most frequent
+one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _WITH_INDICES = ("T", "tensor(int64)")
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """For ``torch.onnx.export(custom_translation_table=)``."""
+    """Returns the translations, for ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
     aten = torch.ops.aten
@@ -41,9 +43,9 @@ def _flat(x: Any) -> Any:
 
 
 def _median(x: Any, dim: int, keepdim: bool = False, *, floats: bool | None = None) -> tuple[Any, Any]:
-    """The lower one of two in the middle, and where it is; the first NaN where there is one.
+    """Returns the lower of two middle elements, or the first NaN, and its index.
 
-    ``floats``: whether the elements are, where ``x`` does not know.
+    ``floats``: whether elements are floats, if ``x`` does not know its dtype.
     """
     middle = op.Div(op.Add(op.Gather(op.Shape(x), ints(dim)), ints(1)), ints(2))
     if not (is_float(x) if floats is None else floats):
@@ -57,7 +59,7 @@ def _median(x: Any, dim: int, keepdim: bool = False, *, floats: bool | None = No
 
 
 def _nan_median(x: Any, dim: int, keepdim: bool = False, *, floats: bool | None = None) -> tuple[Any, Any]:
-    """The median of what is no NaN; NaN where nothing else is."""
+    """Returns the median of the elements that are not NaN, or NaN if there is none, and its index."""
     if not (is_float(x) if floats is None else floats):
         return _median(x, dim, keepdim, floats=False)
     bad = op.IsNaN(x)
@@ -74,7 +76,7 @@ def _above_all(x: Any, bad: Any) -> Any:
 
 
 def _sorted(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> tuple[Any, Any]:
-    """Equal elements stay in order, as they do for TopK."""
+    """Returns sorted values and their indices; equal elements stay in order, as in TopK."""
     if len(x.shape) == 0:
         return op.Identity(x), op.Constant(value_int=0)
     count = op.Gather(op.Shape(x), ints(dim))
@@ -82,7 +84,7 @@ def _sorted(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = Fa
 
 
 def _kth_value(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    """The ``k``-th smallest, counted from 1, and where it is."""
+    """Returns the ``k``-th smallest element, counted from 1, and its index."""
     return _last_of_smallest(x, ints(k), dim, keepdim)
 
 
@@ -98,7 +100,7 @@ def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
 
 
 def _running_product(x: Any, dim: int, dtype: int = -1) -> Any:
-    """torch computes those of integers in int64."""
+    """Returns running products; those of integers are int64, as in torch."""
     wide = x if is_float(x) else op.Cast(x, to=INT64)
     return custom_operator("CumProd", 1, axis=0)(wide if dtype == -1 else op.Cast(x, to=dtype), axis=dim)
 
@@ -106,7 +108,7 @@ def _running_product(x: Any, dim: int, dtype: int = -1) -> Any:
 def _search_sorted(
     boundaries: Any, x: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
 ) -> Any:
-    """How many ``boundaries`` [*B, N] are less than each ``x`` [*B, M], or no more where from the right."""
+    """Returns how many ``boundaries`` [*B, N] are less than each ``x`` [*B, M], or at most equal if from the right."""
     if sorter is not None:
         boundaries = op.GatherElements(boundaries, sorter, axis=-1)
     rows, columns = op.Unsqueeze(boundaries, ints(-2)), op.Unsqueeze(x, ints(-1))
