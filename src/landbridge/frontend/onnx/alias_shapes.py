@@ -1,4 +1,6 @@
-"""Outputs that are to be the memory of an input have its shape: a buffer that is filled does not grow."""
+"""Gives outputs that share the memory of an input the shape of that input, because a buffer of fixed capacity does not
+grow.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ import onnx_ir as ir
 
 
 def declare_unified(graph: ir.Graph, alias: Mapping[str, str]) -> None:
-    """Declare each output of ``graph`` that ``alias`` names to have the shape of its input.
+    """Declare that each output of ``graph`` that ``alias`` names has the shape of its input.
 
-    Exporters write a past length for the one and a total length for the other, of caches that may also be one buffer.
+    Exporters declare a past length for the input and a total length for the output, also for caches that may be one
+    buffer.
     """
     inputs = {value.name: value for value in graph.inputs}
     for value in graph.outputs:

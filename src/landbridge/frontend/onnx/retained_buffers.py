@@ -1,14 +1,14 @@
-"""States that grow by Concat, kept in a buffer that has room: what is new is put in behind what there is.
+"""Keeps states that grow by Concat in buffers of fixed capacity: new elements are inserted after the present ones.
 
-``present = Concat(past, new)``, where ``alias=`` says that present is the memory of past, becomes::
+``present = Concat(past, new)``, where ``alias=`` requests that present has the memory of past, becomes::
 
-    present = Append(past, new, length)      the buffer, of the room that past has
-    total   = LengthAfter(length, new, past) refused where it is more than that room
-    past    = InUse(past, length)            what others read of past; its shape is total less what is new
-    present = InUse(present, total)          what others read of present
+    present = Append(past, new, length)      the buffer, with the capacity of past
+    total   = LengthAfter(length, new, past) refused if it exceeds the capacity
+    past    = InUse(past, length)            what other nodes read of past; its shape is total less what is new
+    present = InUse(present, total)          what other nodes read of present
 
-``length``, an int64 [1], is a new input of the model: how many there are before a run. It is called as the dimension
-that it was, or after the first of the states of one length, which share it.
+``length``, an int64 [1], is a new input of the model: the length before a run. It has the name that the dimension had,
+or one after the first of the states that share it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import onnx_ir as ir
 
 
 def keep_rooms(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = False) -> None:
-    """Keep each state of ``alias``, outputs to inputs by name, that ``graph`` makes by such a Concat in its room.
+    """Keep each state of ``alias`` (outputs to inputs, by name) that ``graph`` computes by such a Concat in its
+    buffer.
 
-    ``together``: states that grow by one extent have one length, whatever their dimensions are called.
+    ``together``: states that grow by the same extent share one length, whatever names their dimensions have.
     """
     inputs = {value.name: value for value in graph.inputs}
     lengths: dict[object, ir.Value] = {}
@@ -81,7 +82,7 @@ def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, leng
 
 
 def _counted(graph: ir.Graph, new: ir.Value | None, axis: int) -> tuple[ir.Value, int] | None:
-    """An input of ``graph`` and its axis that is as long as ``new`` along ``axis``; None where there is none."""
+    """Returns an input of ``graph`` and its axis with the extent of ``new`` along ``axis``; None if there is none."""
     extent = _extent(new, axis)
     for value in graph.inputs if isinstance(extent, str) else ():
         for at in range(len(value.shape or ())):
@@ -91,7 +92,7 @@ def _counted(graph: ir.Graph, new: ir.Value | None, axis: int) -> tuple[ir.Value
 
 
 def _extent(value: ir.Value | None, axis: int) -> object:
-    """The extent of ``value`` along ``axis``, a name or a number; None where it is not known."""
+    """Returns the extent of ``value`` along ``axis``, a name or a number; None if it is not known."""
     if value is None or value.shape is None:
         return None
     extent = value.shape[axis]
@@ -101,10 +102,10 @@ def _extent(value: ir.Value | None, axis: int) -> object:
 def _length(
     graph: ir.Graph, past: ir.Value, axis: int, lengths: dict[object, ir.Value], shared: tuple[ir.Value, object] | None
 ) -> ir.Value:
-    """The input that says how many there are along ``axis`` of ``past``, whose dimension becomes its room.
+    """Returns the input with the length along ``axis`` of ``past``, whose dimension becomes the capacity.
 
-    ``lengths`` has those of other states, by what the dimension was: a name or a number. ``shared``: that of a state
-    which always has as many, and its room.
+    ``lengths`` has the inputs of other states, by their former dimension: a name or a number. ``shared``: the input of
+    a state that always has the same length, and the capacity of that state.
     """
     assert past.shape is not None
     extent = past.shape[axis]
