@@ -1,4 +1,4 @@
-"""What an ONNX file holds, without compiling it: its operators, its weights, its inputs and outputs as it says them."""
+"""Lists the contents of an ONNX file without compiling it: operators, weights, and the declared inputs and outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class OperatorCount:
-    """How often a model has an operator, its functions inlined, its branches and bodies of loops each once."""
+    """How often a model contains an operator, with functions inlined; branches and bodies of loops count once."""
 
     domain: str
     name: str
@@ -31,7 +31,7 @@ class OperatorCount:
 
 @record(frozen=True)
 class DeclaredTensor:
-    """An input or output as the file says it: extents that are open by name, ``?`` where it says nothing."""
+    """An input or output as the file declares it: open extents by name, ``?`` for unknown ones."""
 
     name: str
     shape: tuple[int | str, ...] | None
@@ -40,7 +40,9 @@ class DeclaredTensor:
 
 @record(frozen=True)
 class ModelContents:
-    """``parameters`` are elements of weights and constants, in ``weight_bytes``."""
+    """The contents of a model file. ``parameters`` is the number of elements of weights and constants, ``weight_bytes``
+    their size.
+    """
 
     inputs: tuple[DeclaredTensor, ...]
     outputs: tuple[DeclaredTensor, ...]
@@ -50,9 +52,9 @@ class ModelContents:
 
 
 def contents_of(file: Path, max_nodes: int, rules: DataRules = OF_THE_MODEL) -> ModelContents:
-    """What ``file`` holds, with external data as ``rules`` allow.
+    """Returns the contents of ``file``, with external data as ``rules`` allow.
 
-    Raises ImportModelError where it is no model, BudgetError where it unfolds into too much.
+    Raises ImportModelError if it is not a model, BudgetError if it unfolds into too many nodes.
     """
     model = load_model(file, max_nodes, rules).model
     nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
@@ -77,7 +79,9 @@ def contents_of(file: Path, max_nodes: int, rules: DataRules = OF_THE_MODEL) -> 
 
 
 def _supported(domain: str, name: str, opset: int) -> bool:
-    """Whether nodes of the operator compile: by kernels, as what importing does, by a definition, on the host."""
+    """Returns whether nodes of the operator can be compiled: by kernels, by the importer, by a definition, or on the
+    host.
+    """
     in_kernels = handler_for(domain, name, opset) is not None
     at_import = domain == "" and (name in CONTROL_FLOW or name in OF_SEQUENCES)
     by_others = is_defined(domain, name) or has_function(domain, name, opset)

@@ -1,10 +1,9 @@
-"""Nodes whose inputs are all constants, computed while the model is imported.
+"""Evaluates nodes whose inputs are all constants, during import.
 
-They are computed by their own kernels, which the interpreter of PrimFuncs (``landbridge.interpreter``) runs with numpy:
-so a constant is what the node would give in a run, whatever the target and the host are, without machine code and
-without a second definition of each operator that can be wrong. Kernels that were compiled for this are no choice: the
-target may be another machine, and memory may not be allowed to become executable. What the interpreter does not
-compute, or would take minutes for, stays a node of the program.
+The interpreter of PrimFuncs (``landbridge.interpreter``) runs the node's own kernels with numpy. Therefore a constant
+equals the result of a run on any target and host, and no second definition of each operator is needed, which could be
+wrong. The kernels are not compiled for this: the target may be another machine, and executable memory may be forbidden.
+A node that the interpreter does not support, or that would take minutes, stays in the program.
 """
 
 from __future__ import annotations
@@ -27,26 +26,27 @@ from landbridge.ops.registry import Handler
 
 Array = np.ndarray[Any, Any]
 
-#: Results of more bytes are computed when the model runs, unless an operand is as large.
+#: Results with more bytes are computed at run time, unless an operand is as large.
 _FOLDED = 1 << 28
 
 
 def foldable(node: ir.Node) -> bool:
-    """Whether a node with constant inputs may be replaced by its result."""
+    """Returns whether a node with constant inputs may be replaced by its result."""
     graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     return not any(a.type in graphs for a in node.attributes.values())
 
 
 def evaluate(c: OpContext, handler: Handler, inputs: Sequence[Array | None]) -> list[Array] | None:
-    """The outputs of a node of constants; None where it is left to ``handler``, which says why it cannot be compiled
-    either."""
+    """Returns the outputs of a node with constant inputs; None if it is left to ``handler``, which also reports why it
+    cannot be compiled.
+    """
     block = Block()
     module = IRModule(ModuleOp([]), c.g.module.targets, c.g.module.vdevices)
     scratch = GraphBuilder(module, block, c.g.vdevice)
     scratch.node = c.g.node
     largest = min(max([_FOLDED, *(a.nbytes for a in inputs if a is not None)]), most_bytes())
     try:
-        with limited(None):  # what only lives here counts for nothing
+        with limited(None):  # values that only exist here do not count
             created = handler(OpContext(scratch, c.op_type, c.opset, c.attributes, c.outputs), *inputs)
             results = [created] if isinstance(created, np.ndarray | SSAValue) else list(created)
             values = [x for x in results if isinstance(x, SSAValue)]

@@ -1,7 +1,7 @@
-"""GraphWalk: one forward walk in which every value is an ndarray, a value of the graph, or unknown.
+"""GraphWalk imports a graph in one forward walk, in which every value is an ndarray, a value of the graph, or unknown.
 
-What is known while the walk goes on is evaluated at once, so shapes computed by the model disappear. A node that cannot
-be compiled makes its outputs unknown and the walk goes on, so one error lists everything there is to do.
+Known values are evaluated at once, so that nodes which compute shapes disappear. If a node cannot be compiled, its
+outputs are unknown and the walk continues, so that one error lists all problems.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from landbridge.ops.rule_check import check
 from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of
 
-#: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
+#: ``control_flow(walk, node, inputs) -> outputs``, for a node with subgraphs.
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
-#: Makes a program of a model: of the shapes of its inputs, dimensions that these have, elements that inputs have, and
-#: the names of dimensions that may be 0 if they can be.
+#: Imports a model as a program, given the shapes of its inputs, their dimensions, the elements of inputs, and the names
+#: of dimensions that should include 0 if possible.
 ImportsBody: TypeAlias = Callable[
     [ir.Model, Mapping[str, Sequence[Any]], Mapping[str, Extent], Mapping[str, tuple[Any, ...]], Collection[str]],
     IRModule,
@@ -71,17 +71,17 @@ ImportsBody: TypeAlias = Callable[
 
 @record
 class Branches:
-    """What is done with a branch that cannot be compiled for these shapes, where a run decides whether it is taken.
+    """What the walk may do with branches, loops and comparisons of sizes (permissions), and what it has found (in past
+    tense).
 
-    ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
-    less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
-    ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
-    ``separate``: what can be compiled no other way is a program of its own, called where the whole is cut.
-    ``might_part``: there was such; ``part_refused``: one was no program either.
-    ``trips``: dimensions that an input says and that a loop runs as often as.
-    ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
-    ``is_separate``: the program is one apart. ``conditions``: values that say whether a loop goes on. ``differing``: a
-    kernel may compare sizes that iterations have others of; ``differed``: there were such.
+    ``refused``: a branch that cannot be compiled for these shapes ends the run that takes it; ``failed``: there was
+    such a branch. ``unfolded``: all loops are unfolded, because less is known of values in rolled ones; ``rolled``: a
+    loop was rolled. ``related``: runs test conditions on the extents of several inputs. ``separate``: branches and
+    loops that cannot be compiled otherwise are separate programs; ``might_part``: there was such; ``part_refused``: one
+    cannot be a separate program either. ``trips``: dimensions from inputs that are trip counts of loops. ``counted``: a
+    run may choose a branch by how many elements data decide; ``counts``: one did. ``is_separate``: this program is a
+    separate one. ``conditions``: the values that end loops. ``differing``: a kernel may compare sizes that differ
+    between iterations; ``differed``: there were such.
     """
 
     counted: bool = True
@@ -102,7 +102,7 @@ class Branches:
 
 
 class GraphWalk:
-    """Walks graphs into ``g``; nested walks share values and problems with the one around them."""
+    """Imports graphs into ``g``; nested walks share the values and problems of the enclosing walk."""
 
     def __init__(
         self,
@@ -115,14 +115,14 @@ class GraphWalk:
         equal: EqualSizes | None = None,
     ) -> None:
         self.g = g
-        #: Dimensions that this walk takes as others, where extents that meet have to be equal.
+        #: Dimensions that this walk expresses by others, because extents have to be equal.
         self.equal = EqualSizes() if equal is None else equal
-        #: Makes programs of bodies, where there may be any.
+        #: Imports bodies as separate programs; None if there may be none.
         self.import_body = import_body
         self.branches = branches or Branches()
         self.values: ChainMap[ir.Value, Imported] = ChainMap()
         self.problems: list[str] = []
-        #: Values that nodes want to know and that the graph computes, with the least and largest legal element.
+        #: Computed values that nodes need to know, with the least and the largest legal element.
         self.needed: list[tuple[SSAValue, tuple[int, int] | None]] = []
         #: Of ``If`` nodes whose condition is whether data decide that there is something: the dimension, and what the
         #: condition is then.
@@ -130,7 +130,9 @@ class GraphWalk:
         self.opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
-        """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
+        """Returns a walk inside this one, which reads its values and adds none. A function has ``opsets`` of its
+        own.
+        """
         known = self.opsets if opsets is None else opsets
         inner = GraphWalk(
             g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.equal
@@ -140,7 +142,7 @@ class GraphWalk:
         return inner
 
     def run_graph(self, graph: ir.Graph | ir.Function) -> list[Imported]:
-        """Import every node in order; the outputs."""
+        """Import every node in order; returns the outputs."""
         if isinstance(graph, ir.Graph):
             for value in graph.initializers.values():
                 if value.const_value is None:
@@ -155,11 +157,13 @@ class GraphWalk:
         return [self.values[value] for value in graph.outputs]
 
     def opset_of(self, node: ir.Node) -> int:
-        """The opset version that ``node`` is written for."""
+        """Returns the opset version of ``node``."""
         return node.version or self.opsets.get(node.domain, 1)
 
     def owned_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
-        """Values to return: each computed here and in a buffer of its own, so an input or constant is copied."""
+        """Returns values that can be returned: each is computed here, in a buffer of its own; inputs and constants are
+        copied.
+        """
         owned: list[SSAValue] = []
         taken: set[SSAValue] = set()
         for value in values:
@@ -182,7 +186,7 @@ class GraphWalk:
         return owned
 
     def _run_node(self, node: ir.Node) -> None:
-        """Import one node; what it cannot do becomes a problem and unknown outputs."""
+        """Import one node; a node that cannot be compiled adds a problem, and its outputs are unknown."""
         name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
         subject = f"{node.op_type} node {name!r}"
         outer, self.g.node = self.g.node, name
@@ -197,7 +201,7 @@ class GraphWalk:
             if subject in text:
                 raise
             raise type(error)(f"{subject}: {text.removeprefix(f'{name}: ')}") from error
-        except Exception as error:  # a handler, of a plugin perhaps, that its rules do not keep from such a node
+        except Exception as error:  # an error of a handler, perhaps of a plugin, whose rules do not exclude such a node
             shapes = ", ".join(shape_text(self.values.get(v)) if v else "-" for v in node.inputs)
             raise NodeError(
                 f"{subject} cannot take operands of shapes {shapes}: {type(error).__name__}: {error}"
@@ -208,7 +212,7 @@ class GraphWalk:
             self.values[value] = result
 
     def _with_equal_sizes(self, node: ir.Node) -> Sequence[Imported]:
-        """The results of a node; where extents have to be equal for it, of operands in which they are."""
+        """Returns the results of a node; dimensions are unified as long as it requires that extents are equal."""
         while True:
             try:
                 return self._results(node)
@@ -250,7 +254,7 @@ class GraphWalk:
     def _in_kernels(
         self, node: ir.Node, handler: Handler | None, context: OpContext, inputs: list[Any], opset: int
     ) -> Sequence[Imported]:
-        """The results of a node as numbers, or by its ``handler``."""
+        """Returns the results of a node, evaluated if possible, else by its ``handler``."""
         known = [x for x in inputs if not isinstance(x, Unknown)]
         ranges: Mapping[int, tuple[int, int]] = {}
         if handler is not None and len(known) == len(inputs):
@@ -273,12 +277,12 @@ class GraphWalk:
                     data.supposed |= supposed(node.op_type, context.attributes, given, evaluated, data.names)
                     return [evaluated]
         elif node.op_type == "Identity" and not node.domain and isinstance(inputs[0], np.ndarray):
-            return [inputs[0]]  # the same memory: layers that share weights pack them once
+            return [inputs[0]]  # not a copy, so that layers which share weights pack them once
         elif handler is not None and inputs and len(constants) == len(inputs) and foldable(node):
             folded = evaluate(context, handler, constants)
             operator = find(node.domain, node.op_type, context.opset) if folded is None else None
             if operator is not None and not operator.in_order:
-                with suppress(NodeError):  # the handler says what is wrong with the node
+                with suppress(NodeError):  # the handler reports what is wrong with the node
                     return host_node(context, operator, constants)
             if folded is not None:
                 if node.op_type == "DequantizeLinear" and not context.attribute("block_size", 0):
@@ -301,7 +305,9 @@ class GraphWalk:
         return [constant_if_empty(self.g, x) for x in results]
 
     def _sizes(self, node: ir.Node, c: OpContext, operands: Sequence[Any]) -> np.ndarray[Any, Any] | None:
-        """What a node makes of extents; None where that differs from trip to trip, or is left to its handler."""
+        """Returns the result of a node on extents; None if it differs between iterations, or if its handler has to
+        compute it.
+        """
         try:
             return evaluate_sizes(node.op_type, c.attributes, operands)
         except UndecidedSizeError as error:
@@ -310,7 +316,7 @@ class GraphWalk:
             raise
 
     def _note_whole(self, node: ir.Node, c: OpContext, inputs: Sequence[Any], result: SSAValue) -> None:
-        """Keep what whole numbers ``result`` is, where it is computed in another dtype from such."""
+        """Record the whole numbers in ``result``, which is computed from whole numbers in another dtype."""
         if not any(x in self.g.whole for x in inputs if isinstance(x, SSAValue)):
             return
         given = [None if x is None else whole_array(c, x) for x in inputs]
@@ -324,7 +330,7 @@ class GraphWalk:
             self.g.whole[result] = found
 
     def _may_count(self, node: ir.Node, operands: Sequence[np.ndarray[Any, Any]]) -> bool:
-        """Whether ``node`` compares how much data decide there is, and says by that alone which branch is taken."""
+        """Returns whether ``node`` compares an amount that data decide, only to choose a branch."""
         of_data = not self.g.data.names.isdisjoint(dimensions_of(e for a in operands for e in a.flat))
         found = of_data and not self.g.is_nested and node.op_type in COMPARISONS and _chooses_branches(node)
         self.branches.counts |= found
@@ -336,9 +342,12 @@ class GraphWalk:
         return True
 
     def _may_differ(self, node: ir.Node) -> bool:
-        """Whether ``node`` compares sizes of which a loop's iterations have others each, and a kernel may compare them:
-        in a separate program, and where the answer says only whether the loop goes on, or which branch is taken for
-        what it carries."""
+        """Returns whether ``node`` compares sizes that differ between iterations of a loop, and a kernel may compare
+        them.
+
+        That is allowed in separate programs, and if the result only ends a loop or chooses a branch for its carried
+        values.
+        """
         if not self.g.data.are_legal or node.op_type not in COMPARISONS:
             return False
         conditions = self.branches.conditions
@@ -373,8 +382,10 @@ class GraphWalk:
         inputs: Sequence[Any],
         ranges: Mapping[int, tuple[int, int]],
     ) -> Any:
-        """What ``handler`` makes of the node; what it has to know, and is computed, is read while the model runs. An
-        operator that needs more than sizes runs on the host, where there is a function for it."""
+        """Returns the result of ``handler``; a computed value that it needs to know is read at run time.
+
+        An operator that needs to know more than sizes runs on the host, if it has a host function.
+        """
         try:
             return handler(c, *inputs)
         except UnsupportedOperatorError as error:
@@ -395,11 +406,13 @@ class GraphWalk:
         return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
 
     def _on_host(self, node: ir.Node, c: OpContext) -> HostOperator | None:
-        """The function that does the node where sizes may be open."""
+        """Returns the host function of the node if sizes may be open, else None."""
         return find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
 
     def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
-        """Whether data decide the sizes of a node that ONNX defines by others, so that ``operator`` does it at once."""
+        """Returns whether data decide the sizes of a node that ONNX defines by others; then ``operator`` computes it as
+        a whole.
+        """
         operands = [x for x in inputs if not isinstance(x, Unknown)]
         is_legal = c.g.data.are_legal and not c.g.is_nested and len(operands) == len(inputs)
         return is_legal and sizes_are_datas(c, operator, operands)
@@ -411,7 +424,7 @@ class GraphWalk:
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
-        """The results of an operator that others define, or that runs on the host."""
+        """Returns the results of an operator that others define, or that runs on the host."""
         operator = find(node.domain, node.op_type, c.opset)
         owned = body_of(node, inputs) if operator is None or not node.domain else None
         body: ir.Function | None
@@ -433,25 +446,26 @@ class GraphWalk:
             if len(operands) < len(inputs):
                 return [UNKNOWN] * len(node.outputs)
             return [constant_if_empty(self.g, x) for x in host_node(c, operator, operands)]
-        inner = self.nested(self.g, {**self.opsets, **body.opset_imports})  # a body may leave out what it uses
+        inner = self.nested(self.g, {**self.opsets, **body.opset_imports})  # a body may omit opsets that it uses
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:
                 inner.values[formal] = value
         return inner.run_graph(body)
 
 
-#: What leaves a truth value one.
+#: Operators that compute a bool from bools.
 _OF_TRUTH = {"And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze", "Unsqueeze", "Xor"}
 
 
 def _chooses_branches(node: ir.Node) -> bool:
-    """Whether what ``node`` gives is but the condition of ``If`` nodes, or is computed into one."""
+    """Returns whether the results of ``node`` are only used as, or computed into, conditions of ``If`` nodes."""
     return _only_for(node, (), "If")
 
 
 def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> bool:
-    """Whether what ``node`` gives is but one of ``outputs`` of graphs, or read by nodes of ``op_types``, or is computed
-    into such."""
+    """Returns whether the results of ``node`` are only ``outputs`` of graphs or operands of ``op_types``, or are
+    computed into such.
+    """
     uses = [use for value in node.outputs for use in value.uses()]
     returned = [value for value in node.outputs if value.is_graph_output()]
     if not (uses or returned) or not all(value in outputs for value in returned):
@@ -464,7 +478,9 @@ def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> b
 
 
 def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
-    """Whether ``node``, in the body of a loop that goes on by one of ``conditions``, depends on what that carries."""
+    """Returns whether ``node``, in the body of a loop that one of ``conditions`` ends, depends on values that it
+    carries.
+    """
     body = node.graph
     if not isinstance(body, ir.Graph) or not body.outputs or body.outputs[0] not in conditions:
         return False
@@ -482,7 +498,7 @@ def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
 
 
 def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node, bool]]:
-    """The ``If`` nodes whose condition is what ``node`` gives, and whether it is ``negated``."""
+    """Yields the ``If`` nodes whose condition is the result of ``node``, and whether it is ``negated``."""
     for use in chain.from_iterable(value.uses() for value in node.outputs):
         if use.node.op_type == "If":
             yield use.node, negated
@@ -491,7 +507,7 @@ def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node,
 
 
 def _root(value: SSAValue) -> Any:
-    """What a chain of views looks at."""
+    """Returns the value at the end of a chain of views."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value

@@ -1,4 +1,4 @@
-"""Nodes that run as numpy functions on the host, and values that become dimensions when they are known."""
+"""Nodes that run as numpy functions on the host, and computed values that become dimensions once they are known."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, e
 
 
 def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> list[Operand]:
-    """The outputs of a node that runs as ``operator``; those of one whose inputs are all known are computed now.
+    """Returns the outputs of a node that runs as ``operator``; if all inputs are known, they are computed now.
 
-    Raises UnsupportedOperatorError for attributes that are no plain data, and where data would decide an extent that
-    cannot be open; NodeError for what the function itself raises.
+    Raises UnsupportedOperatorError for attributes that are not plain data, and if data would decide an extent that
+    cannot be open; NodeError for exceptions of the function.
     """
     attributes = _plain(c)
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.dtype != object]
@@ -62,15 +62,16 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
 
 
 def sizes_are_datas(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> bool:
-    """Whether data decide an extent of what ``operator`` gives for ``inputs``."""
+    """Returns whether data decide an extent of the results of ``operator`` for ``inputs``."""
     types = _results(c, operator, _plain(c), [None if x is None else _described(c, x) for x in inputs])
     return any(extent is None for shape, _ in types for extent in shape)
 
 
 def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = None) -> Operand | None:
-    """``value``, which is computed, as dimensions that are known once it is; None where it cannot be.
+    """Returns ``value``, which a run computes, as dimensions that are known after it is read; None if that is not
+    possible.
 
-    ``ends``: the least and largest legal element.
+    ``ends``: the least and the largest legal element.
     """
     shape, dtype = c.shape(value), c.dtype(value)
     if any(isinstance(extent, Size) for extent in shape) or not 0 < prod(shape) <= MOST_ELEMENTS:
@@ -90,7 +91,7 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
 
 
 def _plain(c: OpContext) -> dict[str, Any]:
-    """The node's attributes as plain data; those that are tensors of one axis as lists."""
+    """Returns the node's attributes as plain data; tensors of one axis become lists."""
     attributes = {name: value for name, value in c.attributes.items() if value is not None}
     for name, value in attributes.items():
         if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""import_onnx: an ONNX model as an IRModule."""
+"""import_onnx imports an ONNX model as an IRModule."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ from landbridge.targets import Target
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-#: Ranges of dimensions in which a model may go another way that are looked at.
+#: The most other ranges of dimensions, in which a model computes something else, that are tried.
 _MOST_OTHERS = 4
-#: Kernels of a model that is also compiled for images that a window of its pools does not fit in, where results have
-#: no elements: larger ones are for pictures that they see something in, and a second program takes as long to compile.
+#: The most kernels of a model that is also compiled for images smaller than the window of a pool, whose results have no
+#: elements. Nobody runs larger models on such images, and a second program takes as long to compile as the first.
 _MOST_KERNELS = 16
 
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
@@ -96,27 +96,29 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     alias: Mapping[str, str] | Literal["auto"] | None = None,
     begin: Mapping[str, Extent] | None = None,
 ) -> IRModule:
-    """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
+    """Returns the IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
-    ``shapes``: static shapes of inputs by name, needed where the file leaves dimensions open. ``extra_outputs``:
-    names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
-    arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
-    One with text in it stays an argument, and its elements are open dimensions.
-    ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
-    ``frames``: what the application has for inputs, by name, where that is not what the model takes. ``max_nodes``:
-    what functions, loops and recurrent layers may unfold into, with all other nodes. ``check_indices``: indices that
-    are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
-    by name; without, each extent has to be known. An input that says sizes alone stays an argument, its elements
-    dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
-    ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_specializations`` gets the
-    modules for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one
-    element does. ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
-    ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
-    ``spare_specializations`` gets the modules for sizes that the others are not for, where code can be made of them:
-    one for runs in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements.
-    ``around``: names of dimensions of the program that runs this one, where one does. ``rules``: which files external
-    data may be in. ``alias``: outputs that are to be the memory of an input, and have its shape; "auto": the caches
-    that are found. ``begin``: ranges of dimensions, by name, that are tried first.
+    ``shapes``: static shapes of inputs by name, needed if the file leaves dimensions open. ``extra_outputs``: names of
+    inner values that are returned after the model's outputs. ``constants``: values of inputs that are fixed now, arrays
+    or numbers by name. Such an input is not an argument of ``@main``, and values that depend only on it are folded. A
+    value with text stays an argument, whose elements are open dimensions. ``mutable``: names of weights that stay
+    replaceable: the last arguments of ``@main``, ``parameters`` of the module. ``frames``: the form in which the
+    application has inputs, by name, if it differs from the model's. ``max_nodes``: the most nodes after functions,
+    loops and recurrent layers are unfolded. ``check_indices``: indices out of range end a run with IndexRangeError.
+
+    ``dimensions``: open dimensions stay open, in these ranges by name; if None, each extent has to be known. An input
+    of sizes stays an argument, and its elements are dimensions. ``chosen``: the elements of inputs that stay arguments,
+    but have these values in this program. ``not_empty``: dimensions decided by data that are at least 1 in this
+    program. ``empties``: whether tensors may have no elements if inputs decide the number; they may by default.
+    ``begin``: ranges of dimensions, by name, that are tried first. ``around``: names of dimensions of the enclosing
+    program, if there is one.
+
+    ``other_specializations`` receives modules for other ranges of dimensions, in which the model computes something
+    else: for example, it drops an axis of one element. ``spare_specializations`` receives modules for sizes that no
+    other module covers, if they can be compiled: one for runs in which an extent is 1 and broadcasts to that of another
+    input, and those in which a tensor has no elements. ``hosts``: nodes without a kernel, because an input decides what
+    they do, run on the host. ``rules``: which files may contain external data. ``alias``: outputs that shall have the
+    memory of an input, and therefore its shape; "auto": the caches that are found.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -127,7 +129,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     states = prepare_states(graph, alias)
     parameters = promote_parameters(graph, mutable)
     given, branches, empties = shapes or {}, Branches(is_separate=around is not None), empties or Empties()
-    decided: set[str] = set()  # dimensions that data decide, of all that was tried
+    decided: set[str] = set()  # dimensions that data decide, in all attempts
     specializations = Specializations()
     broadcasting = Broadcasting()
     equal = EqualSizes(broadcasting=broadcasting)
@@ -245,12 +247,12 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             raise
         named = naming_inputs(error, given, whole, _shapes)
         if named is error:
-            raise  # from itself it would be a circle
+            raise  # an error must not be its own cause
         raise named from error
 
 
 def _others(specializations: Specializations, search: Callable[[Specializations], IRModule]) -> Iterator[IRModule]:
-    """What a model is in other ranges of its dimensions, where a branch may be none, as ``search`` finds."""
+    """Yields modules for other ranges of dimensions, in which the model takes another branch, found by ``search``."""
     for begin in islice(specializations.others(), _MOST_OTHERS):
         other = Specializations(begin=begin)
         with suppress(CompileError, InputError):
@@ -262,8 +264,11 @@ def _others(specializations: Specializations, search: Callable[[Specializations]
 def _where_broadcast(
     specializations: Specializations, broadcasting: Broadcasting, search: Callable[[Specializations], IRModule]
 ) -> Iterator[IRModule]:
-    """What a model is for runs in which an extent of one input is 1 and broadcasts to that of another, as ``search``
-    finds; none where ``specializations`` took no such two as equal, or a rule of the model demands that they are."""
+    """Yields a module for runs in which an extent of one input is 1 and broadcasts to that of another, found by
+    ``search``.
+
+    Yields none if ``specializations`` unified no such extents, or if a rule of the model requires that they are equal.
+    """
     if not specializations.broadcast:
         return
     broadcasting.begin(either=True)
@@ -282,15 +287,18 @@ def _without_windows(
     dimensions: Mapping[str, Extent],
     search: Callable[[Specializations], IRModule],
 ) -> Iterator[IRModule]:
-    """Modules for images that a window of a pool does not fit in, of a small ``module``."""
+    """Yields modules for images smaller than the window of a pool, if ``module`` is small."""
     if len(module.prims()) <= _MOST_KERNELS:
         empty = specializations.without_windows(dimensions_of(dimensions.values()))
         yield from _others(Specializations(specializations.taken, empty), search)
 
 
 def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
-    """The dimensions of two inputs of one rank that are along the same axis, by name, in the order of the inputs."""
-    named = dict.fromkeys(tuple(name_of(e) for e in shape) for shape in shapes)  # few, of however many inputs
+    """Yields pairs of dimensions of two inputs of equal rank, by name, that are along the same axis, in the order of
+    the inputs.
+    """
+    # there may be many inputs, but few different shapes
+    named = dict.fromkeys(tuple(name_of(e) for e in shape) for shape in shapes)
     for one, other in combinations((names for names in named if any(names)), 2):
         for a, b in zip(one, other, strict=True) if len(one) == len(other) else ():
             if a and b and a != b:
@@ -298,13 +306,13 @@ def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, s
 
 
 def _trips(module: IRModule, branches: Branches) -> list[tuple[Extent, ...]]:
-    """The elements of inputs of ``@main`` that say how often loops run, of which none is a shape."""
+    """Returns the elements of inputs of ``@main`` that are trip counts of loops, and not extents of shapes."""
     elements = input_elements(module.main).values()
     return [tuple(e for e in each if dimensions_of([e]).keys() & branches.trips) for each in elements]
 
 
 def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:
-    """Those of the inputs of ``@main``, by name."""
+    """Returns the shapes of the inputs of ``@main`` by name."""
     main = module.main
     names, _ = io_names(main)
     return {name: shape_of(a.type) for name, a in zip(names, main.body.block.args, strict=False)}
@@ -323,7 +331,7 @@ def _built(
     equal: EqualSizes,
     broadcasting: Broadcasting,
 ) -> IRModule:
-    """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
+    """Returns ``module`` with ``@main`` of the model ``loaded``, whose inputs are ``inputs``."""
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
     broadcasting.found_any = False
@@ -367,7 +375,7 @@ def _built(
 
 
 def _growths(g: GraphBuilder, arguments: Mapping[SSAValue, str]) -> list[StateGrowth]:
-    """How the states among ``arguments``, names by value, grow."""
+    """Returns how the states among ``arguments`` (names by value) grow."""
     found = []
     for value, (growth, positions) in g.growths.items():
         if value in arguments and (positions is None or positions in arguments):
@@ -377,7 +385,7 @@ def _growths(g: GraphBuilder, arguments: Mapping[SSAValue, str]) -> list[StateGr
 
 
 def _find(walk: GraphWalk, graph: ir.Graph, names: Sequence[str]) -> list[ir.Value]:
-    """Values of the main graph by name."""
+    """Returns values of the main graph by name."""
     by_name = {v.name: v for v in walk.values if v.graph is graph or v.is_initializer()}
     by_name.update((v.name, v) for node in graph for v in node.outputs)
     missing = [n for n in names if by_name.get(n) not in walk.values]

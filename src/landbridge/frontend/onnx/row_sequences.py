@@ -1,4 +1,4 @@
-"""Sequences of as many tensors as a run says: rows of one tensor, which a loop collected."""
+"""Sequences whose length a run decides: rows of one tensor, which a loop collected."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from landbridge.records import record
 
 @record(frozen=True, eq=False)
 class RowSequence:
-    """The tensors are those along the first axis of ``rows``, in order."""
+    """A sequence of the tensors along the first axis of ``rows``, in order."""
 
     rows: Operand
 
 
 def row_sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | RowSequence:
-    """The result of a node that changes or reads a RowSequence.
+    """Returns the result of a node that changes or reads a RowSequence.
 
-    Raises UnsupportedOperatorError for an operator that is not done with rows.
+    Raises UnsupportedOperatorError for an operator that rows do not support.
     """
     function = _OF_ROWS.get(c.op_type)
     if function is None or not isinstance(inputs[0], RowSequence):
@@ -35,9 +35,9 @@ def row_sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | RowSeque
 
 
 def extended(c: OpContext, first: TensorSequence | RowSequence, rows: Operand) -> RowSequence:
-    """``first``, and ``rows`` behind it.
+    """Returns ``first`` with ``rows`` appended.
 
-    Raises UnsupportedOperatorError where they have other shapes or dtypes.
+    Raises UnsupportedOperatorError if they have other shapes or dtypes.
     """
     before = [first.rows] if isinstance(first, RowSequence) else [_row(c, each) for each in first.elements]
     for each in before:

@@ -1,4 +1,4 @@
-"""Sequences of tensors, while a model is imported: lists whose length is known; the graph has their elements alone."""
+"""Sequences of tensors during import: lists of known length; the graph contains only their elements."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from landbridge.sizes.size import Extent
 
 @record(frozen=True, eq=False)
 class TensorSequence:
-    """The tensors, in order."""
+    """A sequence of tensors, in order."""
 
     elements: tuple[Operand, ...] = ()
 
 
 def sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | TensorSequence:
-    """The result of a node that makes, changes or reads a sequence.
+    """Returns the result of a node that creates, changes or reads a sequence.
 
-    Raises UnsupportedOperatorError where the place of an element is computed, and for an operator that takes no
-    sequence; NodeError for a place that there is not.
+    Raises UnsupportedOperatorError if the index of an element is computed, and for an operator that takes no sequence;
+    NodeError for an index out of range.
     """
     function = OF_SEQUENCES.get(c.op_type)
     if function is None:
@@ -36,7 +36,7 @@ def sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | TensorSequen
 
 
 def _at(c: OpContext, location: Operand | None, ends: int) -> int:
-    """``location``, below 0 counted from ``ends``."""
+    """Returns ``location`` as a number; a negative one counts from ``ends``."""
     if location is None:
         return ends
     number = int(c.constant(location, "position").reshape(-1)[0])
@@ -101,7 +101,7 @@ def _split(c: OpContext, x: Operand, split: Operand | None = None) -> TensorSequ
 
 
 def _sizes(c: OpContext, extent: Extent, axis: int, split: Operand | None) -> list[Extent]:
-    """How many of the ``extent`` elements of ``axis`` each part has."""
+    """Returns how many of the ``extent`` elements of ``axis`` each part has."""
     if split is not None and c.rank(split):
         return cast(list[Extent], c.constant(split, "split").tolist())
     if not isinstance(extent, int):
@@ -117,7 +117,7 @@ def _sizes(c: OpContext, extent: Extent, axis: int, split: Operand | None) -> li
     return [min(size, extent - at) for at in range(0, extent, size)]
 
 
-#: What is done for each operator.
+#: The implementation of each operator.
 OF_SEQUENCES: dict[str, Callable[..., Operand | TensorSequence]] = {
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,
@@ -132,6 +132,6 @@ OF_SEQUENCES: dict[str, Callable[..., Operand | TensorSequence]] = {
 
 
 def places(inputs: Sequence[Any]) -> dict[SSAValue, tuple[int, int]]:
-    """The least and largest legal number of each input that is a place in the first."""
+    """Returns the least and the largest legal value of each input that is an index into the first input."""
     ends = len(inputs[0].elements) if inputs and isinstance(inputs[0], TensorSequence) else 0
     return {x: (-ends, ends - 1) for x in inputs[1:] if ends and isinstance(x, SSAValue)}

@@ -1,4 +1,6 @@
-"""Operators of onnxruntime that a file has in ONNX's own domain, where ONNX does not know them, or not yet."""
+"""Moves operators of onnxruntime, which a file has in ONNX's own domain although ONNX does not define them, to their
+domain.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _MICROSOFT = "com.microsoft"
 
 
 def move_to_their_domain(proto: onnx.ModelProto) -> None:
-    """Have such operators of ``proto`` in ``com.microsoft``, as onnxruntime takes them."""
+    """Move such operators of ``proto`` to ``com.microsoft``, as onnxruntime does."""
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     strays = [node for node in _nodes(proto.graph) if _is_stray(node, opset)]
     for node in strays:
