@@ -1,1 +1,1 @@
-"""Operators of onnxruntime and of ``ai.onnx.ml`` that are defined by those of ONNX."""
+"""Definitions of operators of onnxruntime and of ``ai.onnx.ml`` by operators of ONNX."""

@@ -30,7 +30,7 @@ def quick_gelu(n: NodeFacts) -> str:
 
 
 def activation(kind: str, x: str, y: str, parameters: tuple[float, ...]) -> str:
-    """A statement that applies the activation ``kind`` of a fused operator, with its ``parameters``."""
+    """Returns a statement that applies the activation ``kind`` of a fused operator, with its ``parameters``."""
     if kind in ("", "Identity"):
         return f"{y} = Identity ({x})"
     if kind in ("Relu", "Tanh", "Sigmoid", "Softplus", "Softsign"):

@@ -1,5 +1,6 @@
-"""Operators that move or measure: those of ``com.microsoft``, of which most came before ONNX had them, and one of ONNX
-whose own definition fails for a batch of one."""
+"""Operators that move or measure elements: those of ``com.microsoft``, most of which are older than their ONNX
+equivalents, and one of ONNX whose own definition fails for a batch of one.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def grid_sample(n: NodeFacts) -> str:
 
 @defined("", "AffineGrid", "theta, size", "grid")
 def affine_grid(n: NodeFacts) -> str | None:
-    """Products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1 to 1."""
+    """Returns the products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1
+    to 1.
+    """
     if n.is_computed("size"):
         return None
     (length,), corners = n.shape("size"), n.attribute("align_corners", 0)
@@ -68,7 +71,8 @@ def affine_grid(n: NodeFacts) -> str | None:
     ]
     for a in spatial:
         others = [b - len(spatial) for b in spatial if b != a]
-        # Twice the places of pixels from the middle, of as many parts: a lone pixel lies in the middle.
+        # Twice the distance of each pixel from the middle, divided by the number of intervals; a single pixel is in the
+        # middle.
         parts = f"less{a} = Sub (e{a}, one) parts{a} = Max (less{a}, one)" if corners else f"parts{a} = Identity (e{a})"
         lines.append(
             f"at{a} = Constant <value_int = {a}> () e{a} = Gather (extents, at{a}) r{a} = Range (zero, e{a}, one)"
@@ -90,7 +94,7 @@ def affine_grid(n: NodeFacts) -> str | None:
 
 @defined(_MS, "CDist", "A, B", "C")
 def cdist(n: NodeFacts) -> str:
-    """Distances as differences: those of products lose the digits of rows that lie close together."""
+    """Returns distances computed from differences, because products lose the digits of rows that are close together."""
     root = "C = Sqrt (s)" if n.attribute("metric", "sqeuclidean") == "euclidean" else "C = Identity (s)"
     return f"""one = Constant <value_ints = [1]> () zero = Constant <value_ints = [0]> () a = Unsqueeze (A, one)
         b = Unsqueeze (B, zero) d = Sub (a, b) last = Constant <value_ints = [2]> ()
@@ -109,7 +113,7 @@ def inverse(n: NodeFacts) -> str:
 
 @defined(_MS, "NhwcMaxPool", "x", "y")
 def nhwc_max_pool(n: NodeFacts) -> str:
-    """Of images with their channels last."""
+    """Returns the pool of images with their channels last."""
     how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in _POOLED if n.attribute(k, [])]
     how += [f"ceil_mode = {n.attribute('ceil_mode', 0)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"']
     return f"""a = Transpose <perm = [0, 3, 1, 2]> (x) b = MaxPool <{", ".join(how)}> (a)

@@ -1,4 +1,4 @@
-"""Attention of ``com.microsoft``: with masks, past keys and values, rotary positions, quantized weights."""
+"""Attention operators of ``com.microsoft``: with masks, past keys and values, rotary positions, quantized weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def quantized_attention(n: NodeFacts) -> str:
     "output, present_key, present_value, qk",
 )
 def multi_head_attention(n: NodeFacts) -> str:
-    """Queries may come with keys and values as (batch, steps, heads, 3, size), keys with values likewise."""
+    """Returns attention; queries may be packed with keys and values as (batch, steps, heads, 3, size), keys with values
+    likewise.
+    """
     heads = int(n.attribute("num_heads", 1))
     if n.has("cache_indirection"):
         raise n.unsupported("beams whose past steps are those of others; legal: rows of their own")
@@ -46,7 +48,7 @@ def multi_head_attention(n: NodeFacts) -> str:
         raise n.unsupported("a query of 3 axes without keys; legal: 5 axes, or keys")
     elif len(n.shape("key")) == 5:
         lines = ["q0 = Identity (query)", *_unpacked("key", "kv")]
-    elif len(n.shape("key")) == 4:  # of an encoder, as heads already
+    elif len(n.shape("key")) == 4:  # keys and values of an encoder, which are split into heads already
         lines = ["q0 = Identity (query) k = Identity (key) v = Identity (value)"]
     else:
         lines = ["q0 = Identity (query) k0 = Identity (key) v0 = Identity (value)"]
@@ -71,7 +73,7 @@ def multi_head_attention(n: NodeFacts) -> str:
     "output, present_key, present_value, qk",
 )
 def decoder_attention(n: NodeFacts) -> str:
-    """Of one step. Rows that are beams of others have a ``cache_indirection``."""
+    """Returns attention of one step. ``cache_indirection`` says which row of the past each beam continues."""
     heads = int(n.attribute("num_heads", 1))
     if n.has("cache_indirection"):
         raise n.unsupported("beams whose past steps are those of others; legal: rows of their own")
@@ -113,7 +115,9 @@ def rotary_embedding(n: NodeFacts) -> str:
 
 
 def _positions(n: NodeFacts, rank: int) -> str:
-    """``places``: a position for each row and step, where ``position_ids`` may be that of the first."""
+    """Returns statements for ``places``: a position for each row and step; ``position_ids`` may have the first one
+    only.
+    """
     if len(n.shape("position_ids")) == 2:
         return "places = Identity (position_ids)"
     steps = 1 if rank == 3 else 2
@@ -125,7 +129,7 @@ def _positions(n: NodeFacts, rank: int) -> str:
 
 
 def _of_packed(n: NodeFacts, mask: str) -> str:
-    """Attention of ``qkv``, the columns of queries, keys and values one after the other."""
+    """Returns attention of ``qkv``, which has the columns of queries, keys and values one after the other."""
     heads, sizes = n.attribute("num_heads", 1), n.attribute("qkv_hidden_sizes", [])
     if n.attribute("do_rotary", 0):
         raise n.unsupported("rotary positions inside; legal: RotaryEmbedding before MultiHeadAttention")
@@ -150,7 +154,9 @@ def _of_packed(n: NodeFacts, mask: str) -> str:
 
 
 def _with_past(n: NodeFacts) -> str:
-    """``keys`` and ``values`` of ``k`` and ``v`` and those before, and what is kept of them for the next steps."""
+    """Returns statements for ``keys`` and ``values``, from ``k``, ``v`` and those of the past, and for the present of
+    the next steps.
+    """
     if not n.has("past_key"):
         return "keys = Identity (k) values = Identity (v) present_key = Identity (k) present_value = Identity (v)"
     pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
@@ -163,7 +169,9 @@ def _with_past(n: NodeFacts) -> str:
 
 
 def _unpacked(x: str, names: str) -> list[str]:
-    """``q0`` and so on (batch, steps, heads * size) of ``x`` (batch, steps, heads, 3 or 2, size)."""
+    """Returns statements for ``q0`` and so on (batch, steps, heads * size) from ``x`` (batch, steps, heads, 3 or 2,
+    size).
+    """
     parts = ", ".join(f"{name}_part" for name in names)
     lines = [split(x, parts, [1] * len(names), 3), "row_to = Constant <value_ints = [0, 0, -1]> ()"]
     return [*lines, *(f"{name}0 = Reshape ({name}_part, row_to)" for name in names)]

@@ -1,4 +1,6 @@
-"""What attention of ``com.microsoft`` makes of queries, keys and values that are heads: scores, masks, sums."""
+"""The parts of attention of ``com.microsoft`` after queries, keys and values are split into heads: scores, masks,
+sums.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +11,28 @@ _LOWEST = -3.4028234663852886e38
 
 
 def as_heads(x: str, y: str, heads: int) -> str:
-    """``y`` (batch, heads, steps, size) of ``x`` (batch, steps, heads * size)."""
+    """Returns statements for ``y`` (batch, heads, steps, size) from ``x`` (batch, steps, heads * size)."""
     return f"""{y}_to = Constant <value_ints = [0, 0, {heads}, -1]> () {y}_split = Reshape ({x}, {y}_to)
         {y} = Transpose <perm = [0, 2, 1, 3]> ({y}_split)"""
 
 
 def as_rows(x: str, y: str) -> str:
-    """``y`` (batch, steps, heads * size) of ``x`` (batch, heads, steps, size)."""
+    """Returns statements for ``y`` (batch, steps, heads * size) from ``x`` (batch, heads, steps, size)."""
     return f"""{y}_rows = Transpose <perm = [0, 2, 1, 3]> ({x}) {y}_to = Constant <value_ints = [0, 0, -1]> ()
         {y} = Reshape ({y}_rows, {y}_to)"""
 
 
 def split(x: str, created: str, widths: list[int], axis: int) -> str:
-    """``created``, names between commas, are parts of ``x``, of ``widths`` along ``axis``."""
+    """Returns statements that split ``x`` along ``axis`` into parts of ``widths``; ``created`` are their names, between
+    commas.
+    """
     at = f"{x}_widths"
     return f"{at} = Constant <value_ints = {integer_list(widths)}> () {created} = Split <axis = {axis}> ({x}, {at})"
 
 
 def retained_in_buffer(new: str, past: str, present: str, keys: str) -> str:
-    """``present``: the buffer ``past`` with ``new`` behind its first ``past_length`` steps; ``keys``: all until then.
+    """Returns statements for ``present``, the buffer ``past`` with ``new`` inserted after its first ``past_length``
+    steps, and for ``keys``, all steps so far.
 
     ``new`` and ``past`` are (batch, heads, steps, size).
     """
@@ -45,8 +50,9 @@ def retained_in_buffer(new: str, past: str, present: str, keys: str) -> str:
 
 
 def attended(n: NodeFacts, mask: str, *, is_causal: bool = False) -> str:
-    """``output`` (batch, steps, heads * size) of the heads ``q``, ``keys`` and ``values``; ``qk``: what
-    values are weighted with, before it is normalized."""
+    """Returns statements for ``output`` (batch, steps, heads * size) from the heads ``q``, ``keys`` and ``values``, and
+    for ``qk``, the scores before they are normalized.
+    """
     lines = ["keys_t = Transpose <perm = [0, 1, 3, 2]> (keys) raw = MatMul (q, keys_t)", _factor(n)]
     lines.append("scores_0 = Mul (raw, factor)")
     terms = ["attention_bias"] if n.has("attention_bias") else []
@@ -73,7 +79,7 @@ def _factor(n: NodeFacts) -> str:
 
 
 def _masked(n: NodeFacts, mask: str) -> str:
-    """``of_mask``: what is added to scores of keys that a mask leaves out."""
+    """Returns statements for ``of_mask``: the term that excludes masked keys from the scores."""
     shape = n.shape(mask)
     lines = [
         """m_zero = Constant <value_int = 0> () m_one = Constant <value_int = 1> ()
@@ -83,7 +89,7 @@ def _masked(n: NodeFacts, mask: str) -> str:
         lines.append(_by_lengths(n, mask))
     elif len(shape) in (2, 3):
         lines.append(f"m_typed = CastLike (m_zero, {mask}) kept_2 = Greater ({mask}, m_typed)")
-    elif len(shape) == 4:  # of all steps that there may be, to all
+    elif len(shape) == 4:  # a mask of all possible steps for all possible steps
         lines.append(f"""m_typed = CastLike (m_zero, {mask}) kept_all = Greater ({mask}, m_typed)
             m_count = Shape <start = 2, end = 3> (q) m_first = Sub (total_of, m_count)
             m_from = Constant <value_ints = [0]> () m_starts = Concat <axis = 0> (m_first, m_from)
@@ -104,7 +110,9 @@ def _masked(n: NodeFacts, mask: str) -> str:
 
 
 def _by_lengths(n: NodeFacts, mask: str) -> str:
-    """``kept_2`` (batch, keys) of the ends of rows; their starts may come behind those, and more behind is not read."""
+    """Returns statements for ``kept_2`` (batch, keys) from the ends of rows; starts may follow the ends, anything after
+    them is not read.
+    """
     (count,), batch = n.shape(mask), n.shape("input" if n.has("input") else "query")[0]
     lines = [
         f"""m_steps = Range (m_zero, total, m_one) m_axis = Constant <value_ints = [1]> ()
@@ -128,8 +136,10 @@ def _by_lengths(n: NodeFacts, mask: str) -> str:
 
 
 def _causal(mask: str) -> str:
-    """``of_later``: what is added to scores of keys after a query, which is the last of as many; else it is ``mask``:
-    both may be the lowest number, and twice that is none."""
+    """Returns statements for ``of_later``: the term that excludes keys after a query; queries are the last of the keys.
+
+    Other keys get ``mask``. Both terms may be the lowest float, so they are not added: the sum would be infinite.
+    """
     return f"""c_zero = Constant <value_int = 0> () c_one = Constant <value_int = 1> ()
         c_keys = Shape <start = 2, end = 3> (keys) c_queries = Shape <start = 2, end = 3> (q)
         c_total = Squeeze (c_keys) c_count = Squeeze (c_queries) c_past = Sub (c_total, c_count)

@@ -1,4 +1,4 @@
-"""Support vectors, and codes of features, of ``ai.onnx.ml``."""
+"""Support vector machines and encodings of features of ``ai.onnx.ml``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def svm_regressor(n: NodeFacts) -> str:
 
 @defined(_ML, "SVMClassifier", "X", "Y, Z")
 def svm_classifier(n: NodeFacts) -> str:
-    """Votes of each pair of classes, and the scores of pairs, or the probabilities of classes that follow from them."""
+    """Returns the votes of each pair of classes and the scores of pairs, or the probabilities of classes computed from
+    them.
+    """
     labels, per_class = n.attribute("classlabels_ints", []), n.attribute("vectors_per_class", [])
     if not labels or not per_class:
         raise n.unsupported("labels that are text, or no support vectors")
@@ -76,7 +78,7 @@ def svm_classifier(n: NodeFacts) -> str:
 
 
 def _kernel(n: NodeFacts, count: int) -> str:
-    """``k``: what the kernel makes of each row of ``x`` beside each support vector."""
+    """Returns statements for ``k``: the kernel function of each row of ``x`` and each support vector."""
     kind, parameters = n.attribute("kernel_type", "LINEAR"), [*n.attribute("kernel_params", []), 0.0, 0.0, 3.0]
     gamma, offset, degree = parameters[:3] if n.attribute("kernel_params", []) else (0.0, 0.0, 3.0)
     if not count:

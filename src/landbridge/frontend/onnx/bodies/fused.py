@@ -1,4 +1,4 @@
-"""What onnxruntime's optimizers make of diffusion models, T5 and the like for kernels of GPUs."""
+"""Operators to which onnxruntime's optimizers fuse nodes of diffusion models, T5 and others for kernels of GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from landbridge.frontend.onnx.bodies.products import convolution
 from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like, number
 
 _MS = "com.microsoft"
-#: Where the last of T5's buckets of distances begins.
+#: The distance at which the last of T5's buckets begins.
 _FARTHEST = 128
 
 
@@ -20,7 +20,7 @@ def group_norm(n: NodeFacts) -> str:
 
 @defined(_MS, "SkipGroupNorm", "X, gamma, beta, skip, bias", "Y, S")
 def skip_group_norm(n: NodeFacts) -> str:
-    """``skip`` may be that of each channel, (batch, channels)."""
+    """Returns the normalized sum; ``skip`` may have one element per channel, (batch, channels)."""
     last = bool(n.attribute("channels_last", 1))
     lines = [f"around = Constant <value_ints = {'[1, 2]' if last else '[2, 3]'}> ()"]
     lines.append("more = Unsqueeze (skip, around)" if len(n.shape("skip")) == 2 else "more = Identity (skip)")
@@ -34,7 +34,7 @@ def skip_group_norm(n: NodeFacts) -> str:
 
 
 def _grouped(n: NodeFacts) -> str:
-    """``Y`` of ``total``, whose channels may come last."""
+    """Returns statements for ``Y`` from ``total``, whose channels may be last."""
     last = bool(n.attribute("channels_last", 1))
     how = f"num_groups = {n.attribute('groups', 1)}, epsilon = {number(n.attribute('epsilon', 1e-5))}"
     lines = [f"first = {'Transpose <perm = [0, 3, 1, 2]>' if last else 'Identity'} (total)"]
@@ -49,7 +49,7 @@ def _grouped(n: NodeFacts) -> str:
 
 @defined(_MS, "NhwcConv", "X, W, B", "Y")
 def nhwc_conv(n: NodeFacts) -> str:
-    """Images and weights with their channels last."""
+    """Returns the convolution of images and weights with their channels last."""
     bias = ", B" if n.has("B") else ""
     return f"""x = Transpose <perm = [0, 3, 1, 2]> (X) w = Transpose <perm = [0, 3, 1, 2]> (W)
         y = Conv <{convolution(n)}> (x, w{bias}) Y = Transpose <perm = [0, 2, 3, 1]> (y)"""
@@ -74,7 +74,7 @@ def gemm_fast_gelu(n: NodeFacts) -> str:
 
 @defined(_MS, "BiasSoftmax", "data, bias", "output")
 def bias_softmax(n: NodeFacts) -> str:
-    """Normalized over all axes from ``axis`` on."""
+    """Returns the softmax over all axes from ``axis`` on."""
     axis, rank = n.attribute("axis", 1), len(n.shape("data"))
     axis += rank if axis < 0 else 0
     if axis == rank - 1:
@@ -85,7 +85,7 @@ def bias_softmax(n: NodeFacts) -> str:
 
 @defined(_MS, "RelativePositionBias", "table, query_length, key_length", "output")
 def relative_position_bias(n: NodeFacts) -> str:
-    """``table`` (buckets, heads) holds the elements of one (heads, buckets)."""
+    """Returns the bias; ``table`` (buckets, heads) contains the elements of a tensor (heads, buckets)."""
     buckets, heads = (int(extent) for extent in n.shape("table"))
     both, longest = n.attribute("is_bidirectional", 0), n.attribute("max_distance", _FARTHEST)
     few = buckets // 2 if both else buckets
@@ -113,7 +113,7 @@ def relative_position_bias(n: NodeFacts) -> str:
 
 @defined(_MS, "GatedRelativePositionBias", "query, query_bias, positions, weight, bias, eco_a, token_offset", "output")
 def gated_relative_position_bias(n: NodeFacts) -> str:
-    """Of queries (batch, steps, heads * size)."""
+    """Returns the gated bias of queries (batch, steps, heads * size)."""
     if n.has("token_offset"):
         raise n.unsupported("tokens without padding; legal: queries of (batch, steps, heads * size)")
     return f"""shifted = Add (query, query_bias) {as_heads("shifted", "heads", int(n.attribute("num_heads", 1)))}

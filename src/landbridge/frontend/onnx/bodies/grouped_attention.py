@@ -1,4 +1,6 @@
-"""GroupQueryAttention of ``com.microsoft``: groups of query heads share keys and values, which a buffer keeps."""
+"""GroupQueryAttention of ``com.microsoft``: groups of query heads share keys and values, which are retained in a
+buffer.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def group_query_attention(n: NodeFacts) -> str:
 
 
 def _split(n: NodeFacts, heads: int, shared: int, size: int) -> str:
-    """``q_h``, ``k_h`` and ``v_h`` (batch, heads, steps, size)."""
+    """Returns statements for ``q_h``, ``k_h`` and ``v_h`` (batch, heads, steps, size)."""
     lines = []
     if n.has("key"):
         lines.append("q_r = Identity (query) k_r = Identity (key) v_r = Identity (value)")
@@ -48,10 +50,11 @@ def _split(n: NodeFacts, heads: int, shared: int, size: int) -> str:
 
 
 def _lengths(keeps_capacity: bool) -> str:
-    """``so_far`` (batch, 1): the steps before these, of each row; ``all``: of the row that has most, with these; ``at``
-    (batch, steps): the place of each step; ``end`` (batch, 1): behind the last that is no padding.
+    """Returns statements for lengths and positions.
 
-    With ``keeps_capacity`` all are within the room that there is.
+    ``so_far`` (batch, 1): the past steps of each row; ``all``: the steps of the longest row, new ones included; ``at``
+    (batch, steps): the position of each new step; ``end`` (batch, 1): the end of the last step that is not padding.
+    With ``keeps_capacity`` all are limited to the capacity of the buffer.
     """
     within = "landbridge.LengthWithin <axis = 2> (all_0, k_h, past_key, past_value)"
     capacity = within if keeps_capacity else "Identity (all_0)"
@@ -74,13 +77,15 @@ def _rotated(n: NodeFacts, size: int) -> str:
 
 
 def _put_in(_: NodeFacts, new: str, past: str) -> str:
-    """``{new}_all``: ``past``, a buffer that has room, with these steps put in; what was behind them stays."""
+    """Returns statements for ``{new}_all``: the buffer ``past`` with the new steps inserted; later elements stay."""
     return f"""{new}_at = Reshape (so_far, flat)
         {new}_all = TensorScatter <axis = 2> ({past}, {new}, {new}_at)"""
 
 
 def _retained(n: NodeFacts, new: str, past: str) -> str:
-    """``{new}_all`` (batch, heads, room, size): past steps, behind them these, then zeros."""
+    """Returns statements for ``{new}_all`` (batch, heads, capacity, size): past steps, then the new ones, then
+    zeros.
+    """
     if n.has(past):
         lines = f"""{new}_room_0 = Shape <start = 2, end = 3> ({past}) {new}_both = Concat <axis = 2> ({past}, {new})
             {new}_room = Max ({new}_room_0, all)"""
@@ -143,7 +148,7 @@ def _attended(n: NodeFacts, heads: int, shared: int, size: int) -> str:
 
 
 def _window(n: NodeFacts) -> str:
-    """``kept_3`` of ``is_seen``: of a window only so many before a step."""
+    """Returns statements for ``kept_3`` from ``is_seen``: with a window, each step sees only so many before it."""
     width = int(n.attribute("local_window_size", -1))
     if width < 0:
         return "kept_3 = Identity (is_seen)"
@@ -152,7 +157,7 @@ def _window(n: NodeFacts) -> str:
 
 
 def _with_sink(n: NodeFacts, shared: int, group: int) -> str:
-    """Softmax with one more score for each head, whose weight nothing gets."""
+    """Returns statements for a softmax with one more score per head, whose weight is discarded."""
     if n.has("sink"):
         sink = f"""sink_to = Constant <value_ints = {integer_list([1, shared, group, 1, 1])}> ()
             sink_5 = Reshape (sink, sink_to) sink_t = CastLike (sink_5, raw)"""

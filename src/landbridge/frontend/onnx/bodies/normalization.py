@@ -1,4 +1,4 @@
-"""Normalizations of onnxruntime, most of them with the addition before, and the embedding that ends in one."""
+"""Normalizations of onnxruntime, most of them with a preceding addition, and the embedding that ends in one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MS = "com.microsoft"
 
 @defined(_MS, "LayerNormalization", "X, Scale, B", "Y, Mean, InvStdDev")
 def layer_normalization(n: NodeFacts) -> str:
-    """As onnxruntime has it in opsets before 17."""
+    """Returns the normalization as onnxruntime defines it in opsets before 17."""
     bias = ", B" if n.has("B") else ""
     created = "Y, Mean, InvStdDev" if n.outputs > 1 else "Y"
     return f"{created} = LayerNormalization <{_how(n)}> (X, Scale{bias})"
@@ -67,7 +67,7 @@ def _embedded(n: NodeFacts) -> str:
     else:
         lines.append("embedding_sum = Identity (placed)")
     lines.append(f"output = LayerNormalization <{_how(n, 1e-12)}> (embedding_sum, gamma, beta)")
-    if n.has("mask"):  # whatever mask_index_type says: onnxruntime's kernel does not ask for it
+    if n.has("mask"):  # for every mask_index_type, which onnxruntime's kernel ignores
         lines.append("""one = Constant <value_int = 1> () typed = CastLike (one, mask) set = Equal (mask, typed)
             counted = Cast <to = 6> (set) axes = Constant <value_ints = [1]> ()
             mask_index = ReduceSum <keepdims = 0> (counted, axes)""")
@@ -83,7 +83,7 @@ def _how(n: NodeFacts, epsilon: float = 1e-5) -> str:
 
 
 def _sums(n: NodeFacts) -> str:
-    """``total``: input, skip and perhaps a bias."""
+    """Returns statements for ``total``: the sum of input, skip and an optional bias."""
     if n.has("bias"):
         return "both = Add (input, skip) total = Add (both, bias)"
     return "total = Add (input, skip)"

@@ -35,7 +35,7 @@ def fused_gemm(n: NodeFacts) -> str:
 
 
 def convolution(n: NodeFacts) -> str:
-    """The attributes of a convolution."""
+    """Returns the attributes of a convolution, as text."""
     lists = ("dilations", "kernel_shape", "pads", "strides")
     how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
     return ", ".join([*how, f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"'])
@@ -70,7 +70,9 @@ def matmul_integer_to_float(n: NodeFacts) -> str:
 
 @defined(_MS, "MatMulNBits", "A, B, scales, zero_points, g_idx, bias", "Y")
 def matmul_n_bits(n: NodeFacts) -> str:
-    """Weights of 2, 4 or 8 bits in blocks along what is summed, made floats when the model is compiled."""
+    """Returns the product with weights of 2, 4 or 8 bits, in blocks along the summed axis, which are converted to
+    floats at compile time.
+    """
     depth, columns = n.attribute("K", 0), n.attribute("N", 0)
     bits, block = n.attribute("bits", 4), n.attribute("block_size", 32)
     blocks = -(-depth // block)
@@ -105,7 +107,7 @@ def gather_block_quantized(n: NodeFacts) -> str:
 
 
 def _unpacked(packed: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    """Bytes as the numbers of ``bits`` that they hold, the lowest bits first."""
+    """Returns the numbers of ``bits`` that bytes contain, lowest bits first."""
     if bits == 8:
         return packed
     parts = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
@@ -122,7 +124,7 @@ def _zero_points(n: NodeFacts, columns: int, blocks: int, bits: int) -> np.ndarr
 
 
 def _transposed(n: NodeFacts, name: str) -> str:
-    """``A_t`` of ``A``: its rows and columns, and perhaps its batch axes, in the order of a plain product."""
+    """Returns statements for ``A_t``, ``A`` with its rows, columns and batch axes in the order of a plain product."""
     rank = len(n.shape(name))
     order = list(range(rank))
     if n.attribute(f"transBatch{name}", 0) and rank > 2:

@@ -1,4 +1,4 @@
-"""Operators of ``com.microsoft`` on quantized tensors: those on floats, between DequantizeLinear and QuantizeLinear."""
+"""Operators of ``com.microsoft`` on quantized tensors: float operators between DequantizeLinear and QuantizeLinear."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def qlinear_reduce_mean(n: NodeFacts) -> str:
 
 @defined(_MS, "QLinearConcat", "Y_scale, Y_zero_point, *X", "Y")
 def qlinear_concat(n: NodeFacts) -> str:
-    """Concat of parts that are quantized anew, but for those that have the scale and zero point of the result."""
+    """Returns the Concat of parts; those that have another scale or zero point than the result are quantized again."""
     names = n.variadic("X")
     parts = list(zip(names[::3], names[1::3], names[2::3], strict=True))
     result = ("Y_scale", "Y_zero_point")
@@ -92,7 +92,7 @@ def qlinear_concat(n: NodeFacts) -> str:
 
 
 def _same_constants(n: NodeFacts, pairs: Iterable[tuple[str, str]]) -> bool:
-    """Whether the inputs of each pair are constants and equal."""
+    """Returns whether the inputs of each pair are equal constants."""
     return all(
         not (n.is_computed(a) or n.is_computed(b)) and np.array_equal(n.constant(a), n.constant(b)) for a, b in pairs
     )
@@ -159,7 +159,9 @@ def _of_image(n: NodeFacts, op: str) -> str:
 
 
 def _channels(n: NodeFacts, x: str, inner: str, created: str, y: str) -> tuple[str, str]:
-    """What brings the channels of ``x`` to the second axis, and those of ``y`` back, where they are last."""
+    """Returns the statements that move the channels of ``x`` to the second axis, and those of ``y`` back, if they are
+    last.
+    """
     if not n.attribute("channels_last", 0):
         return f"{inner} = Identity ({x})", f"{y} = Identity ({created})"
     rank = len(n.shape(x))
