@@ -124,8 +124,8 @@ class GraphWalk:
         self.problems: list[str] = []
         #: Computed values that nodes need to know, with the least and the largest legal element.
         self.needed: list[tuple[SSAValue, tuple[int, int] | None]] = []
-        #: Of ``If`` nodes whose condition is whether data decide that there is something: the dimension, and what the
-        #: condition is then.
+        #: For ``If`` nodes whose condition tests whether a dimension that data decide is 0: the dimension, and the
+        #: condition if it is not.
         self.counted: dict[ir.Node, tuple[str, bool]] = {}
         self.opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
