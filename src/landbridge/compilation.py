@@ -142,7 +142,7 @@ def _of_sizes(
         if pieces is not None:
             if options.alias:
                 raise CompileError(
-                    f"alias= is for programs that run whole; this one is cut in {len(pieces.modules)} where data "
+                    f"alias= is for programs of one segment; this one is cut into {len(pieces.modules)} where data "
                     "decide sizes: fix what decides by constants=, or leave alias= out"
                 )
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
@@ -252,8 +252,8 @@ def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
     found = [cut(program.module) for program in programs]
     if len(programs) > 1 and any(each is not None for each in found):
         raise CompileError(
-            "inputs choose among programs of this model, and data decide sizes in them, which is one too many; fix "
-            "the inputs by constants="
+            "inputs choose among programs of this model, and data decide sizes in these programs; only one of the "
+            "two is supported: fix the inputs by constants="
         )
     return found[0]
 

@@ -330,7 +330,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_understood_is_an_error(name: str) -> None:
-    with pytest.raises(AccessError, match=r"@kernel has a .*nothing is known of"):
+    with pytest.raises(AccessError, match=r"@kernel has a .*are unknown"):
         verify_accesses(function(UNKNOWN[name]))
 
 

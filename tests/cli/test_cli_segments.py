@@ -84,4 +84,4 @@ def test_inspect_knows_operators_of_the_host(files: tuple[Path, Path]) -> None:
 def test_what_is_of_whole_programs_says_so(files: tuple[Path, Path], command: str) -> None:
     done = invoke([command, str(files[1])])
     assert done.exit_code == 1
-    assert "2 pieces" in done.output and "`landbridge run`" in done.output
+    assert "2 segments" in done.output and "`landbridge run`" in done.output

@@ -104,7 +104,7 @@ def test_options_are_retained_over_reopen_and_reset(api: Flashed) -> None:
 
 def test_other_options_while_open(api: Flashed) -> None:
     lb.device("flashed", bitstream="a.bit")
-    with pytest.raises(InputError, match=r"open with bitstream='a.bit', and bitstream='b.bit' was asked.*reopen"):
+    with pytest.raises(InputError, match=r"open with bitstream='a.bit', and bitstream='b.bit' was requested.*reopen"):
         lb.device("flashed", bitstream="b.bit")
     assert api.log == ["open 0 a.bit"]
 

@@ -300,7 +300,7 @@ REFUSED = {
         """(float[3] x) => (float[M] y) {
             m = ReduceMax<keepdims = 0>(x) n = Cast<to = 7>(m) o = Constant<value_int = 1>() s = Max(n, o)
             a = Constant<value_int = 0>() i = Range(a, s, o) y = Cast<to = 1>(i) }""",
-        "data decide sizes at .* a C program is one piece",
+        "data decide sizes at .* a C program has one segment",
     ),
     "numpy": ("(float[3, 3] x) => (float y) { y = Det(x) }", r"host:ai.onnx.Det.* take that operator out of the model"),
 }

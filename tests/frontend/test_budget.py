@@ -94,7 +94,7 @@ def test_functions_that_call_themselves():
 
 @pytest.mark.parametrize(("depth", "trips"), [(2, 4000), (3, 4000), (8, 64)])
 def test_loops_in_loops_are_refused_before_they_run(depth, trips):
-    with pytest.raises(BudgetError, match=rf"Loop node 'loop0', of {trips} trips, unfolds into \d+ nodes"):
+    with pytest.raises(BudgetError, match=rf"Loop node 'loop0', of {trips} iterations, unfolds into \d+ nodes"):
         import_onnx(loops_in_loops(depth, trips), None, UNFOLDING)
 
 
@@ -162,7 +162,7 @@ def test_a_scan_and_a_recurrent_layer():
     )
     scan = helper.make_node("Scan", ["x", "rows"], ["y"], name="scan", body=body, num_scan_inputs=1)
     graph = model([scan], [value("x", [2]), value("rows", [4000, 2])], [value("y", [2])])
-    with pytest.raises(BudgetError, match="Scan node 'scan', of 4000 trips, unfolds into 4000 nodes"):
+    with pytest.raises(BudgetError, match="Scan node 'scan', of 4000 iterations, unfolds into 4000 nodes"):
         import_onnx(graph, None, UNFOLDING, max_nodes=4000)
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=2)
     weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}

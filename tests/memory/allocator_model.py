@@ -60,7 +60,7 @@ class ModelDeviceAPI(DeviceAPI):
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         assert nbytes > 0 and nbytes % 8 == 0 and alignment >= 32
         if self.used_bytes + nbytes > self.budget:
-            raise OutOfMemoryError(f"{nbytes} bytes asked, {self.used_bytes} of {self.budget} used")
+            raise OutOfMemoryError(f"{nbytes} bytes requested, {self.used_bytes} of {self.budget} used")
         handle = next(self._handles)
         self.spaces[handle] = (nbytes, alignment)
         return Space(Device(self, index), scope, handle)

@@ -53,7 +53,7 @@ def held_bytes(naive: NaiveAllocator) -> int:
 def test_limiting(naive: NaiveAllocator) -> None:
     limited = LimitingAllocator(naive, 1024)
     first = limited.allocate(640, 64)
-    with pytest.raises(OutOfMemoryError, match=r"385 bytes asked, 640 of the limit of 1024 bytes are in use"):
+    with pytest.raises(OutOfMemoryError, match=r"385 bytes requested, 640 of the limit of 1024 bytes are in use"):
         limited.allocate(385, 64)
     second = limited.allocate(384, 64)
     limited.deallocate(first)
@@ -76,7 +76,7 @@ def test_nothing_is_requested_at_the_limit(naive: NaiveAllocator) -> None:
     limited = LimitingAllocator(naive, 1024)
     first = limited.allocate(1024, 64)
     reserved = held_bytes(naive)
-    with pytest.raises(OutOfMemoryError, match="1 bytes asked"):
+    with pytest.raises(OutOfMemoryError, match="1 bytes requested"):
         limited.allocate(0, 64)  # of which a block takes some, too
     assert held_bytes(naive) == reserved
     limited.deallocate(first)
@@ -217,7 +217,7 @@ def test_out_of_memory_names_the_largest_holders() -> None:
         for _ in range(5):
             retained.append(lb.empty((1000, 1024), dtype="uint8", device=where, scope="shared"))
     message = str(caught.value)
-    assert "1024000 bytes asked" in message
+    assert "1024000 bytes requested" in message
     assert "used" in message and "free, the largest hole" in message
     assert message.index("Tensor(uint8[1000, 1024], queueing:0") < message.index("Tensor(uint8[900, 1024]")
 

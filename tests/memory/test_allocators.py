@@ -184,7 +184,7 @@ def test_out_of_memory_trims_and_retries() -> None:
     pool.deallocate(pool.allocate(2 << 20, 256))
     shared = default_allocator(where, "shared")
     retained = allocate_or_trim(shared, 2 << 20, 256)  # only after the other pool gave its chunk back
-    with pytest.raises(OutOfMemoryError, match=r"queueing:0 global: 2097152 bytes asked.*3 MiB is all there is"):
+    with pytest.raises(OutOfMemoryError, match=r"queueing:0 global: 2097152 bytes requested.*3 MiB is all there is"):
         allocate_or_trim(pool, 2 << 20, 256)
     shared.deallocate(retained)
     assert trim(where) == 2 << 20

@@ -111,7 +111,7 @@ def test_a_name_for_everything_leaves_scopes_that_do_not_allow_it(process_cfg: N
     set_memory_cfg("pooled")
     assert isinstance(default_allocator(where), NaiveAllocator)
     set_memory_cfg({("queueing:0", "global"): "pooled"})
-    with pytest.raises(InputError, match=r"'pooled' asked for scope 'global' of queueing:0; legal: naive"):
+    with pytest.raises(InputError, match=r"'pooled' was requested for scope 'global' of queueing:0; legal: naive"):
         default_allocator(where)
 
 

@@ -52,7 +52,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("nbytes", [-1, (1 << 62) + 1, 1 << 64])
     def test_storages(self, nbytes: int) -> None:
-        with pytest.raises(InputError, match=rf"{nbytes} bytes of scope 'global' of cpu:0 asked; legal: 0 to"):
+        with pytest.raises(InputError, match=rf"{nbytes} bytes of scope 'global' of cpu:0 requested; legal: 0 to"):
             allocate(CPU, nbytes)
 
     @pytest.mark.parametrize("shape", [(-1, 4), (1 << 61, 4)])
@@ -162,7 +162,7 @@ class TestOutOfMemory:
             lb.empty(6 << 20, dtype="int8", allocator=pool)
         message = str(caught.value)
         for fact in (
-            "cpu:0 global: 6291456 bytes asked",
+            "cpu:0 global: 6291456 bytes requested",
             "5242880 used, ",
             " free, the largest hole ",
             "unused bytes of its pools were given back first",
@@ -177,7 +177,7 @@ class TestOutOfMemory:
         never = FailureCallbackAllocator(
             LimitingAllocator(counted, 100), lambda nbytes: requested.append(nbytes) or False
         )
-        with pytest.raises(OutOfMemoryError, match="200 bytes asked, 67108864 free on the device by its own count"):
+        with pytest.raises(OutOfMemoryError, match="200 bytes requested, 67108864 free on the device by its own count"):
             lb.empty(200, dtype="int8", device=lazy, scope="shared", allocator=never)
         assert requested == [200, 200]
         assert counted.counters.total_count == 0

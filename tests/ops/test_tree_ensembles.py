@@ -202,7 +202,7 @@ def test_probit_of_one_target() -> None:
 def test_probit_of_one_score_of_two_classes_is_refused() -> None:
     owned = {"classlabels_int64s": [0, 1], "post_transform": "PROBIT"}
     model = model_of("TreeEnsembleClassifier", samples(2, 4), [(7, 1), (1, 2)], **owned, **full_trees("class", 1))
-    with pytest.raises(lb.UnsupportedOperatorError, match="PROBIT of one score says nothing of the other class"):
+    with pytest.raises(lb.UnsupportedOperatorError, match="PROBIT of one score gives no score for the other class"):
         lb.compile(model)
 
 

@@ -147,7 +147,7 @@ def test_code_that_cannot_be_made_of_nothing_is_made_of_one_or_more(monkeypatch:
     assert [set(module.dimensions()) for module in refused] == [{"N"}, {"s"}]  # of an input, and of the data
     x = _rows(4, 1)
     np.testing.assert_array_equal(session(x)[1], reference.run(None, {"x": x})[1])
-    with pytest.raises(lb.ShapeError, match=r"is 0 in this run, and the program was compiled for at least 1 alone"):
+    with pytest.raises(lb.ShapeError, match=r"is 0 in this run, and the program was compiled only for at least 1"):
         session(-x)
 
 

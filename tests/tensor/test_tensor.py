@@ -88,7 +88,7 @@ class TestEmpty:
     def test_refusals_of_a_scope(self, npu: Device) -> None:
         with pytest.raises(InputError, match="one allocation of scope 'shared' of queueing:0 has at most 1048576"):
             lb.empty((1 << 20) + 1, dtype="int8", device=npu, scope="shared")
-        with pytest.raises(InputError, match="host_access 'read' asked of scope 'global' of queueing:0"):
+        with pytest.raises(InputError, match="host_access 'read' requested of scope 'global' of queueing:0"):
             lb.empty(1, dtype="int8", device=npu, scope="global", host_access="read")
 
     def test_host_access_chooses_a_scope_that_gives_it(self, npu: Device) -> None:

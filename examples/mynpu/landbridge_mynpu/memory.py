@@ -40,7 +40,7 @@ class Arena:
         """A block that begins at a multiple of ``alignment``; raises OutOfMemoryError when no gap holds it."""
         step = max(alignment, self.alignment)
         if step > _BASE_ALIGNMENT:
-            raise InputError(f"mynpu: an alignment of {alignment} bytes was asked; legal: up to {_BASE_ALIGNMENT}")
+            raise InputError(f"mynpu: an alignment of {alignment} bytes was requested; legal: up to {_BASE_ALIGNMENT}")
         size = max(nbytes + -nbytes % self.alignment, self.alignment)
         with self._lock:
             start = 0
@@ -52,7 +52,7 @@ class Arena:
             if start + size > self.capacity:
                 used = sum(block.nbytes for block in self._blocks)
                 raise OutOfMemoryError(
-                    f"mynpu: {nbytes} bytes asked, {used} of {self.capacity} used; free tensors, or ask for less"
+                    f"mynpu: {nbytes} bytes requested, {used} of {self.capacity} used; free tensors, or ask for less"
                 )
             found = Block(start, size)
             insort(self._blocks, found)

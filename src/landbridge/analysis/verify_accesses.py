@@ -81,7 +81,7 @@ class _Walk:
         """Raises AccessError if ``op`` has regions or operands in memory; kinds that never can have are tested once."""
         if op.regions or any(type(v.type) is MemRefType for v in op.operands):
             name = self._function.sym_name.data
-            raise AccessError(f"@{name} has a {op.name}, whose accesses nothing is known of", name)
+            raise AccessError(f"@{name} has a {op.name}, whose accesses are unknown", name)
         if op.name.startswith(_ON_VALUES_ALONE):
             self._harmless.add(type(op))
 

@@ -76,7 +76,7 @@ def explain(
         timed, limits, count = explained_there(board, opened.executable, host, options, files)
         _report(opened.executable, timed, limits, count, model, on, files, svg, html, top, json)
         return
-    refuse_pieces(opened.executable, model, "what its kernels are limited by")
+    refuse_pieces(opened.executable, model, "an explanation of its kernels")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     facts = facts_of(executable)
     inputs = make_inputs(executable, files, device, seed)

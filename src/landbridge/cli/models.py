@@ -138,16 +138,16 @@ def to_run(opened: Executable, sized: Executable) -> Executable:
 
 
 def refuse_pieces(executable: Executable, model: Path, subject: str) -> None:
-    """Raises UnsupportedError where ``executable`` runs in segments, but ``subject`` needs a program that runs
-    whole.
+    """Raises UnsupportedError where ``executable`` runs in segments, but ``subject`` needs a program of one
+    segment.
     """
     from landbridge.executable.executable import is_cut
     from landbridge.executable.segments import segments_of
 
     if is_cut(executable):
         raise UnsupportedError(
-            f"{model.name} runs in {len(segments_of(executable))} pieces, as data decide sizes in it, and {subject} is "
-            "of a program that runs whole; `landbridge run`, `bench` and `compare` take it as it is"
+            f"{model.name} is cut into {len(segments_of(executable))} segments, as data decide sizes in it, and "
+            f"{subject} is for programs of one segment; `landbridge run`, `bench` and `compare` take it as it is"
         )
 
 

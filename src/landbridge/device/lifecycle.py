@@ -46,8 +46,9 @@ def open_once(api: Instances, state: DeviceState, index: int, options: Mapping[s
         if state.is_open:
             if options and dict(options) != state.options:
                 raise InputError(
-                    f"device {state.name} is open with {_spelled(state.options)}, and {_spelled(options)} was asked; "
-                    "give the same, or none, or call reopen() of it with the new ones, which ends what is on it"
+                    f"device {state.name} is open with {_spelled(state.options)}, and {_spelled(options)} was "
+                    "requested; give the same, or none, or call reopen() of it with the new ones, which ends what is "
+                    "on it"
                 )
             return
         wanted = dict(options) or state.options

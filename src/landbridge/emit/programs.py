@@ -34,7 +34,7 @@ def together(
     first, *_ = (executable for executable, _, _ in programs)
     for number, (executable, lowered, chosen) in enumerate(programs):
         if executable.vdevices != first.vdevices:
-            raise CodegenError(f"programs of one model are on {first.vdevices} and {executable.vdevices}; give places")
+            raise CodegenError(f"programs of one model are on {first.vdevices} and {executable.vdevices}; give place=")
         names: dict[str, str] = {}
         for op in list(lowered.body.block.ops):
             if not isinstance(op, func.FuncOp):

@@ -60,7 +60,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, separate_
         whole = replace(whole, code=whole.code + bytes(REFERENCE_BYTES))
         if len(weights) + len(whole.code) >= _REACH:
             raise ExecutableError(
-                f"code reaches no {len(weights):,} bytes of weights: export them as a file of their own"
+                f"code cannot address {len(weights):,} bytes of weights: export them as a separate file"
             )
     contents = {
         f"{name}.h": c_header(name, executable, programs, len(weights), image, separate_weights).encode(),

@@ -89,13 +89,13 @@ def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeIm
     choosing = [name for name in chosen[0] if any(each[name] != chosen[0][name] for each in chosen)]
     if choosing:
         raise ExecutableError(
-            f"elements of input {choosing[0]!r} choose among {len(executable.programs)} programs; a C program goes by "
-            "sizes alone: say them when the model is compiled, by constants= or --constant"
+            f"elements of input {choosing[0]!r} choose among {len(executable.programs)} programs; a C program is "
+            "chosen by sizes alone: fix these elements when the model is compiled, by constants= or --constant"
         )
     images = [module.image for module in executable.modules]
     if len(images) != 1 or not isinstance(images[0], CodeImage):
         raise ExecutableError(
-            f"the program has {len(images)} modules ({', '.join(map(repr, images))}); a C program is of one CPU: "
+            f"the program has {len(images)} modules ({', '.join(map(repr, images))}); a C program runs on one CPU: "
             "compile for one target of kind 'llvm' or 'c'"
         )
     if abi.RUN_SYMBOL not in images[0].symbols:
@@ -111,8 +111,9 @@ def _check_whole(executable: Executable) -> None:
         calls = [call for segment in segments for call in segment.calls]
         names = ", ".join(dict.fromkeys(repr(call.node or call.operator) for call in calls))
         raise ExecutableError(
-            f"data decide sizes at {names}, and Python takes the program's {len(segments)} pieces by them; a C program "
-            "is one piece: cut the model there (onnx.utils.extract_model) and export the parts"
+            f"data decide sizes at {names}, and Python runs the program's {len(segments)} segments by them; a C "
+            "program "
+            "has one segment: cut the model there (onnx.utils.extract_model) and export the parts"
         )
 
 
@@ -170,7 +171,7 @@ class _Builder:
                 case ins.AllocStorage(dst, nbytes, _, alignment, shape):
                     if shape:
                         raise ExecutableError(
-                            "the program has memory in rows, which a C program has not; place it flat"
+                            "the program has memory in rows, which C programs do not support; place it in a flat scope"
                         )
                     self._created.alignment = max(self._created.alignment, alignment)
                     begin = up(self._created.tensor_bytes, self._created.alignment)
@@ -253,7 +254,7 @@ class _Builder:
 def _python_step(instruction: ins.Instruction) -> str:
     """Returns why a C program cannot have ``instruction``, and what to do."""
     if not isinstance(instruction, ins.HostCall):
-        return "the program copies between devices; a C program is of one CPU: compile for one device"
+        return "the program copies between devices; a C program runs on one CPU: compile for one device"
     out = {
         INDEX_CHECK: "compile without check_indices",
         REFUSED_BRANCH: "of a branch that was not compiled; fix its condition by constants= or --constant",

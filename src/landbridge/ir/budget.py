@@ -51,7 +51,7 @@ class Budget:
             raise BudgetError(
                 f"{subject}, which its condition ends, has unfolded into {self._walked} nodes (with others of the "
                 "kind) "
-                f"and goes on; such loops may have {self.limit // _UNCOUNTED} of the {self.limit} in all, as nobody "
-                "can tell ahead how many they need: end it sooner, give a trip count and a condition that stays true, "
+                f"and goes on; such loops may have {self.limit // _UNCOUNTED} of the {self.limit} in all, as the "
+                "number that they need is unknown: end it sooner, give a trip count and a condition that stays true, "
                 f"or {way_to_more_nodes()}"
             )

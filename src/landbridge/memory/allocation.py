@@ -40,12 +40,12 @@ def allocate(
     kind = device.memory_kind(scope)
     nbytes = taken = size if type(size) is int else bytes_of(size)
     if not 0 <= nbytes <= LARGEST_BYTES:
-        raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
+        raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} requested; legal: 0 to {LARGEST_BYTES}")
     if type(size) is NdSize:
         taken = nd_bytes(kind, size.physical_shape, size.dtype)
     if kind.max_bytes is not None and taken > kind.max_bytes:
         raise InputError(
-            f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
+            f"{taken} bytes requested; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
         )
     if type(alignment) is not int or alignment != 1:
         check_alignment(alignment)

@@ -31,7 +31,7 @@ def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSp
         if good and space.row_bytes >= wanted:
             return space
     raise DeviceError(
-        f"{space.device} {space.scope}: asked for {dtype}{list(physical_shape)}, alloc_data_space_nd returned {space}; "
+        f"{space.device} {space.scope}: requested {dtype}{list(physical_shape)}, alloc_data_space_nd returned {space}; "
         f"it must be an NdSpace of that shape whose rows have at least {wanted} bytes, with either a row_pitch that is "
         "a multiple of the element or one handle for each row"
     )

@@ -199,8 +199,8 @@ class Storage(ProcessBound):
                 )
             if lies_in_a_table(region.space):
                 raise HostViewError(
-                    f"rows of scope {region.space.scope!r} of {region.space.device} lie apart and have no address "
-                    "together; copy the tensor to the host with t.to_device('cpu')"
+                    f"rows of scope {region.space.scope!r} of {region.space.device} have separate addresses, and no "
+                    "common one; copy the tensor to the host with t.to_device('cpu')"
                 )
             if self.caching is Caching.DEVICE:
                 raise HostViewError(

@@ -29,8 +29,9 @@ def install_as_onnxruntime() -> None:
     found = sys.modules.get(_THEIRS)
     if found is not None and found.__name__ != _OURS:
         raise RuntimeError(
-            "onnxruntime is imported already, and what imported it would go on with it; call install_as_onnxruntime() "
-            "before the imports of other packages, or run the program by python -m landbridge.onnxruntime"
+            "onnxruntime is imported already, and modules that imported it would keep using it; call "
+            "install_as_onnxruntime() before the imports of other packages, or run the program by python -m "
+            "landbridge.onnxruntime"
         )
     sys.modules[_THEIRS] = importlib.import_module(_OURS)
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

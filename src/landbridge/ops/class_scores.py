@@ -74,7 +74,7 @@ def of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, th
     chosen above ``threshold``, 0 for signed scores.
     """
     if transform == "PROBIT":
-        raise c.unsupported("PROBIT of one score says nothing of the other class; let leaves or rows speak of both")
+        raise c.unsupported("PROBIT of one score gives no score for the other class; give leaves or rows for both")
     first, second = labels
 
     def label(s: ScalarBuilder, v: Value) -> Value:

@@ -39,7 +39,7 @@ def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operan
     length, count = shape[axis], new[axis]
     circular = c.attribute("mode", "linear") == "circular"
     if circular and not at_least(length, 1):
-        raise c.unsupported(f"positions that go round along an axis of {length}, which may be empty; legal: from 1")
+        raise c.unsupported(f"positions that wrap around along an axis of {length}, which may be empty; legal: from 1")
     others = [a for a in range(len(shape)) if a != axis]
     loops = (count, *(new[a] for a in others))
 

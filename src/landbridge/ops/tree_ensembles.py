@@ -191,7 +191,7 @@ def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
     """Computes the class that the trees vote for most, and the scores of all, which are computed in float64."""
     labels, ids = c.attribute("classlabels_int64s", []), sorted(set(c.attribute("class_ids", [])))
     if not labels or not ids:
-        raise c.unsupported("its labels are text, or no leaf speaks of a class")
+        raise c.unsupported("its labels are text, or no leaf has a class")
     transform = kernel_of(c, c.attribute("post_transform", "NONE"))
     nodes = of_nodes(c.attributes, "class", max(len(labels), ids[-1] + 1))
     ends, base = _ends(c, x, nodes), _base(c)

@@ -143,8 +143,8 @@ class ProgramPiece:
         narrow = [name for name in empty if self._dimensions[name].low > 0]
         if narrow:
             raise ShapeError(
-                f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled for at least 1 alone: an "
-                "operator that uses it is not defined, or has no code, for nothing"
+                f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled only for at least 1: an "
+                "operator that uses it is not defined, or has no code, for 0"
             )
         given = [
             self._dimensions_at(known)
@@ -222,7 +222,7 @@ class _Call:
                     raise ShapeError(
                         f"node {self._call.node!r}: {subject} of its result, {name!r}, is 0 in this run; the model "
                         "asks "
-                        "what it is, and the program was compiled for at least 1 alone"
+                        "what it is, and the program was compiled only for at least 1"
                     )
                 known[name] = number
             elif _at(extent, known) != number:

@@ -145,8 +145,8 @@ class SegmentedSession(Session):
 
     def _refuse(self, subject: str, way_out: str) -> NoReturn:
         raise UnsupportedError(
-            f"{subject} is for programs that run whole; this one is cut in {len(self._steps)} where data decide sizes; "
-            f"{way_out}"
+            f"{subject} is for programs of one segment; this one is cut into {len(self._steps)} where data decide "
+            f"sizes; {way_out}"
         )
 
     @takes_lock

@@ -71,7 +71,7 @@ def _extent(node: ast.expr, symbols: Mapping[str, Symbol | int]) -> Extent:
         case ast.Call(ast.Name("clamped"), [inner, low, *high], []) if len(high) < 2:
             ends = [_number(_extent(each, symbols)) for each in (low, *high)]
             return clamped(_extent(inner, symbols), *ends)
-    raise ValueError(f"{ast.unparse(node)!r} is not understood")
+    raise ValueError(f"{ast.unparse(node)!r} is not legal here")
 
 
 def _number(extent: Extent) -> int:

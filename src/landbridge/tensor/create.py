@@ -81,7 +81,7 @@ def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryK
             return kind
     found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
     where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
-    raise InputError(f"host_access {host_access!r} asked of {where}; its scopes give: {found}")
+    raise InputError(f"host_access {host_access!r} requested of {where}; its scopes give: {found}")
 
 
 def _several(devices: Sequence[Device | str], named: Sequence[str]) -> list[Device]:

@@ -113,7 +113,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
             )
         with self._lock:
             if nbytes > (kind.capacity or 0) - instance.used_bytes:
-                raise OutOfMemoryError(f"{self.name}:{index}: {nbytes} bytes asked, {instance.used_bytes} used")
+                raise OutOfMemoryError(f"{self.name}:{index}: {nbytes} bytes requested, {instance.used_bytes} used")
             instance.used_bytes += nbytes
         space = Space(Device(self, index), kind.scope, ExportedBlock(instance, kind.scope, nbytes, kind.alignment))
         self._blocks[id(space.handle)] = space

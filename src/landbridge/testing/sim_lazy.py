@@ -67,8 +67,10 @@ class SimLazyDeviceAPI(LazyStreams):
             "allocators": ("naive", "pooled"),
         }
         self._kinds = {
-            "global": MemoryKind(**(common | {"scope": "global", "host_access": "none", "coherent": False})),  # type: ignore[arg-type]
-            "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),  # type: ignore[arg-type]
+            # type: ignore[arg-type]
+            "global": MemoryKind(**(common | {"scope": "global", "host_access": "none", "coherent": False})),
+            # type: ignore[arg-type]
+            "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),
         }
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
@@ -96,7 +98,8 @@ class SimLazyDeviceAPI(LazyStreams):
         with self._lock:
             if nbytes > _CAPACITY - instance.used_bytes:
                 raise OutOfMemoryError(
-                    f"sim:lazy:{index}: {nbytes} bytes asked, {instance.used_bytes} of {_CAPACITY} used; free tensors"
+                    f"sim:lazy:{index}: {nbytes} bytes requested, {instance.used_bytes} of {_CAPACITY} used; "
+                    "free tensors"
                 )
             instance.used_bytes += nbytes
         block = LazyBlock(instance, kind.scope, nbytes, max(alignment, kind.alignment))

@@ -228,7 +228,7 @@ class AbacusDeviceAPI(DeviceAPI):
 
     def _piece(self, nbytes: int) -> int:
         if nbytes > CAPACITY:
-            raise OutOfMemoryError(f"abacus: {nbytes} bytes asked of {CAPACITY}")
+            raise OutOfMemoryError(f"abacus: {nbytes} bytes requested of {CAPACITY}")
         handle = next(self._values)
         self._pieces[handle] = np.full(nbytes, 0xA5, np.uint8)
         return handle

@@ -45,7 +45,7 @@ class SampleDeviceAPI(DeviceAPI):
         align = max(alignment, ALIGNMENT)
         with self._lock:
             if nbytes > CAPACITY - self._used_bytes:
-                raise OutOfMemoryError(f"sample: {nbytes} bytes asked, {self._used_bytes} of {CAPACITY} used")
+                raise OutOfMemoryError(f"sample: {nbytes} bytes requested, {self._used_bytes} of {CAPACITY} used")
             self._used_bytes += nbytes
             handle = next(self._handles)
             buffer = ctypes.create_string_buffer(nbytes + align)

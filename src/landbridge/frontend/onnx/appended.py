@@ -41,7 +41,9 @@ class Appended:
         """
         (trips, *shape), owned, at = c.shape(rows), list(c.shape(self.first)), self.axis
         if shape[:at] != owned[:at] or shape[at + 1 :] != owned[at + 1 :] or c.dtype(rows) != c.dtype(self.first):
-            raise UnsupportedOperatorError(f"a trip appends {tuple(shape)} to {tuple(owned)}")
+            raise UnsupportedOperatorError(
+                f"an iteration appends shape {tuple(shape)} to {tuple(owned)}; all other extents must be equal"
+            )
         along = c.transpose(rows, [*range(1, at + 1), 0, *range(at + 1, len(owned) + 1)])
         joined = c.reshape(along, [*shape[:at], trips * shape[at], *shape[at + 1 :]])
         parts = [x for x in (self.first, joined) if c.shape(x)[at] != 0]

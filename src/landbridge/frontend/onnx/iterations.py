@@ -45,13 +45,13 @@ class Iterations:
         """Raises an error if the iteration with this number is one too many."""
         if iteration >= LONGEST:
             raise UnsupportedOperatorError(
-                f"{self.name} runs more than {LONGEST} times and each trip is compiled "
+                f"{self.name} has more than {LONGEST} iterations, and each is compiled "
                 "on its own; feed shorter sequences and carry the state from run to run"
             )
 
     def foresee(self, trips: int, count: int) -> None:
         """Raises an error if ``count`` nodes, which ``trips`` iterations still have to import, are too many."""
-        self._walk.g.budget.foresee(count, f"{self.name}, of {trips} trips,")
+        self._walk.g.budget.foresee(count, f"{self.name}, of {trips} iterations,")
 
     def constant(self, value: Any, subject: str, not_rolled: CompileError | None = None) -> Any:
         """Returns the one element of a constant.
@@ -61,7 +61,7 @@ class Iterations:
         """
         if isinstance(value, np.ndarray):
             return value.reshape(-1)[0]
-        why = "" if not_rolled is None else f"; no code is made for any number of trips, as {not_rolled}"
+        why = "" if not_rolled is None else f"; it cannot be compiled for any number of iterations, as {not_rolled}"
         raise UnsupportedOperatorError(
             f"{self.name}: its {subject} is computed when the model runs; make it a constant{why}"
         )
@@ -88,8 +88,8 @@ class Iterations:
                 raise UnsupportedOperatorError("\n".join(walk.problems[reported:]) or "a row is no tensor")
         except CompileError as error:
             raise UnsupportedOperatorError(
-                f"{self.name}: it never runs, and no trip can be compiled to know the shape of what it would collect: "
-                f"{error}"
+                f"{self.name}: it has no iterations, and none can be compiled to find the shape of its collected "
+                f"values: {error}"
             ) from error
         finally:
             del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]

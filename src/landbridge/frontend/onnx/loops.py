@@ -179,7 +179,7 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
             raise rolled
     if isinstance(trips, Size):
         raise UnsupportedOperatorError(
-            f"{name}: how many elements it scans, {trips}, is open, and its body cannot be compiled for any number; "
+            f"{name}: it scans an open number of elements, {trips}, and its body cannot be compiled for any number; "
             "give shapes= that say it"
         )
     if not trips:

@@ -230,7 +230,7 @@ class _Roller:
         named = {name for op in block.ops for name in sizes.of_operation(op)}
         named |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()
         if any(map(is_iteration, named)):
-            raise UnsupportedOperatorError(f"{self.loop.name}: an extent depends on the number of the trip")
+            raise UnsupportedOperatorError(f"{self.loop.name}: an extent depends on the number of the iteration")
 
 
 def _through(value: ir.Value | None) -> ir.Value | None:
@@ -242,7 +242,7 @@ def _through(value: ir.Value | None) -> ir.Value | None:
 
 def _value(c: OpContext, x: Any) -> SSAValue:
     if not is_known(x):
-        raise UnsupportedOperatorError("what a trip carries or collects is no tensor")
+        raise UnsupportedOperatorError("a value that an iteration carries or collects is not a tensor")
     return c.value(x)
 
 

@@ -88,7 +88,7 @@ def captured(walk: GraphWalk, *graphs: ir.Graph) -> Captured:
     for value in read:
         x = walk.values[value]
         if not is_known(x):
-            raise UnsupportedOperatorError(f"{walk.g.node}: it reads {value.name!r}, which is no tensor that is known")
+            raise UnsupportedOperatorError(f"{walk.g.node}: it reads {value.name!r}, which is not a known tensor")
         if isinstance(x, np.ndarray) and x.dtype != object:
             found.known[value] = x
             continue

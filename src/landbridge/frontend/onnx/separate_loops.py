@@ -49,7 +49,7 @@ def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list
     body = node.attributes["body"].as_graph()
     count, condition, *state = inputs
     if not all(x is None or is_known(x) for x in inputs):
-        raise UnsupportedOperatorError(f"{name}: what it is given is no tensor")
+        raise UnsupportedOperatorError(f"{name}: an input is not a tensor")
     c = OpContext(walk.g, "Loop", walk.opset_of(node), {})
     around = captured(walk, body)
     given = [c.value(x) for x in state]
@@ -128,18 +128,20 @@ class _Body:
                 continue
             for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
                 if len(old) != len(new):
-                    raise self._refused(number, f"has {len(old)} axes before a trip and {len(new)} after it")
+                    raise self._refused(number, f"has {len(old)} axes before an iteration and {len(new)} after it")
             if grown.keys() == self.grown.keys() and len({*grown.values()}) == len({*self.grown.values()}):
                 return _Found(program, first, self.grown)
             self.grown = grown
-        raise self._refused(next(iter(self.grown))[0], "has other extents after each trip, by no rule that was found")
+        raise self._refused(
+            next(iter(self.grown))[0], "changes its extents in each iteration, by no rule that was found"
+        )
 
     def _created(self, program: IRModule) -> list[Shape]:
         """Returns the shapes of the carried values after an iteration."""
         results = results_of(program)[1 : 1 + len(self.state)]
         for number, (value, (_, dtype)) in enumerate(zip(self.state, results, strict=True)):
             if dtype != dtype_of(value.type):
-                raise self._refused(number, f"is {dtype_of(value.type)} before a trip and {dtype} after it")
+                raise self._refused(number, f"is {dtype_of(value.type)} before an iteration and {dtype} after it")
         return [shape for shape, _ in results]
 
     def _grown(self, shapes: Sequence[Shape], created: Sequence[Shape]) -> dict[tuple[int, int], int]:
@@ -185,7 +187,7 @@ class _Body:
             grown = ", ".join(
                 f"axis {axis} of {str(self.body.inputs[2 + number].name)!r}" for number, axis in sorted(self.grown)
             )
-            subject = f", in which {grown} may change from trip to trip," if grown else ""
+            subject = f", in which {grown} may change from iteration to iteration," if grown else ""
             raise UnsupportedOperatorError(
                 f"{self.name}: its body{subject} is no program by itself: {error}"
             ) from error

@@ -78,7 +78,7 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
         kind = device.memory_kind(scope)
         if name not in _legal_names(kind):
             raise InputError(
-                f"allocator {name!r} asked for scope {kind.scope!r} of {device}; legal: "
+                f"allocator {name!r} was requested for scope {kind.scope!r} of {device}; legal: "
                 f"{', '.join(_legal_names(kind))}, or an Allocator of that scope"
             )
         created: Allocator = NaiveAllocator(device, scope, shared=shared)

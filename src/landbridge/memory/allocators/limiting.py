@@ -49,6 +49,7 @@ class LimitingAllocator(Adaptor):
 
     def _refusal(self, nbytes: int) -> OutOfMemoryError:
         return OutOfMemoryError(
-            f"{self.device} {self.scope}: {nbytes} bytes asked, {self._used} of the limit of {self.limit} bytes are in "
-            "use; free tensors or raise the limit"
+            f"{self.device} {self.scope}: {nbytes} bytes requested, {self._used} of the limit of {self.limit} bytes "
+            "are "
+            "in use; free tensors or raise the limit"
         )

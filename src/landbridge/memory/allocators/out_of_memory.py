@@ -22,8 +22,9 @@ def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Qu
         return allocator.allocate(size, alignment, queue)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(
-            f"{allocator.device} {allocator.scope}: {bytes_of(size)} bytes asked, {_capacity(allocator)}. {given_back} "
-            f"unused bytes of its pools were given back first, and still: {error}; free tensors or ask for less"
+            f"{allocator.device} {allocator.scope}: {bytes_of(size)} bytes requested, {_capacity(allocator)}. "
+            f"{given_back} unused bytes of its pools were given back first, and still: {error}; free tensors or ask "
+            "for less"
         ) from error
 
 

@@ -103,7 +103,8 @@ class PooledAllocator(Downstream):
         """Returns a block of ``size`` rounded up to the granule, from the pool when it has one."""
         granule = self._granule
         try:
-            key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
+            # type: ignore[operator]
+            key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)
         except TypeError:
             flat_bytes(size, self)
             raise
@@ -247,8 +248,8 @@ class PooledAllocator(Downstream):
                 remaining += self._give_back_unused(self._small) + self._give_back_unused(self._large)
             if wanted > remaining:
                 raise OutOfMemoryError(
-                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - remaining} of its cap of "
-                    f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
+                    f"pool of {self.device} {self.scope}: {size} bytes requested, {self._cap - remaining} of its cap "
+                    f"of {self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
                 )
             most = remaining if most is None else min(remaining, most)
         nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, self._page), _MOST_GROWTH))
