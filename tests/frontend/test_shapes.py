@@ -64,7 +64,7 @@ def test_unknown_dimensions_and_operators_are_listed_together() -> None:
         imported(m)
     text = str(error.value)
     for part in (
-        "4 to settle",
+        "4 problems",
         "--shape 'x=<n>x3'",
         "shapes={'z': (<axis 0>,)}",
         "Whence",

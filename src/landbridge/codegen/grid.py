@@ -23,10 +23,10 @@ _INT_END = 1 << 31
 class GridKernel:
     """One launch of a lowered function.
 
-    ``buffers`` are the memrefs from outside that it uses: its arguments, in order. ``stored`` are those that it
-    writes. ``body`` is its code: a block that ends with ``gpu.terminator`` and whose arguments are not used.
-    ``in_place`` says that buffers may overlap. ``exchanged`` are those where a work-item may read what another wrote:
-    of a kernel with barriers those that it reads and writes, or all, where they may overlap.
+    ``buffers`` are the memrefs from outside that it uses: its arguments, in order. ``stored`` are those that it writes.
+    ``body`` is its code: a block that ends with ``gpu.terminator`` and whose arguments are not used. ``in_place``:
+    buffers may overlap. ``exchanged`` are buffers in which a work-item may read what another wrote: those that a kernel
+    with barriers both reads and writes, or all if buffers may overlap.
     """
 
     name: str

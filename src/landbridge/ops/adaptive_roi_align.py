@@ -1,4 +1,4 @@
-"""RoiAlign whose regions decide the number of samples of a cell: one for each pixel along each axis."""
+"""RoiAlign in which the size of a region decides the number of samples of a cell: one per pixel along each axis."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from landbridge.ops.slicing import index_within
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
-#: No count of samples is larger: that many are further apart than the numbers of float32 that say where they are.
+#: The largest number of samples; the coordinates of more could not be distinguished in float32.
 _MOST = float(1 << 62)
 
 
 @record(frozen=True)
 class RegionAxis:
-    """An axis of ``extent`` pixels, whose regions begin in ``column`` of the regions and are cut into ``cells``.
+    """An axis of ``extent`` pixels. Regions begin in ``column`` of the regions and are divided into ``cells``.
 
-    Coordinates are multiplied by ``scale``; those of ``half_pixel`` count from the centres of pixels. ``dtype`` is
-    what they are computed in.
+    Coordinates are multiplied by ``scale``; with ``half_pixel``, they are relative to the centres of pixels. ``dtype``
+    is that of the computation.
     """
 
     extent: Extent
@@ -61,9 +61,9 @@ def write_adaptive(p: PrimBuilder, axes: Sequence[RegionAxis], largest: bool) ->
     """Writes the cells [R, rows, columns, C] of regions [R, 4] of images [N, H, W, C]; ``largest``: the maximum, not
     the mean.
 
-    The number of samples of a cell is its extent rounded up. Only those in the image are visited, so that the work is
-    bounded by the image, whatever the regions are; a region without extent, or with one that is not finite, has cells
-    of 0, as in onnxruntime.
+    The number of samples of a cell is its extent rounded up. Only samples in the image are visited, so that the work is
+    limited by the image for all regions. A region without extent, or with one that is not finite, has cells of 0, as in
+    onnxruntime.
     """
     (batch, _, _, channels), dtype = shape_of(p.inputs[0].type), axes[0].dtype
     totals = p.temp([channels], dtype)
@@ -141,8 +141,8 @@ def _each(s: LoopBuilder, count: Extent, body: Callable[[Value], None]) -> None:
 
 @record(frozen=True)
 class _Samples:
-    """The samples along an axis of a region: where it ``begin``s, the extent of a ``cell``, how many samples that has
-    (``number``, a float), their distance (``step``), and whether there are ``some``.
+    """The samples along an axis of a region: the ``begin`` of the region, the extent of a ``cell``, the ``number`` of
+    its samples (a float), their distance ``step``, and whether there are ``some``.
     """
 
     axis: RegionAxis
@@ -171,8 +171,10 @@ class _Samples:
         return start + (s.cast(s.cast(number, "int64"), self.axis.dtype) + 0.5) * self.step
 
     def visited(self, s: ScalarBuilder, start: Value, some: Value) -> tuple[Value, Value]:
-        """Returns the range of samples that may be in the image, one more on either side, as the division rounds. Their
-        distance is at least half a pixel where a cell has more than one.
+        """Returns the range of samples that may be in the image, with one more on either side because the division
+        rounds.
+
+        The distance of samples is at least half a pixel if a cell has more than one.
         """
         most = s.select(some, self.number, 0.0)
         low, high = ((edge - start) / self.step for edge in (-1.0, s.const(self.axis.extent, self.axis.dtype)))

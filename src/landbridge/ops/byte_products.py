@@ -1,10 +1,10 @@
-"""Sums of products of bytes, four at a time, as ``lb.byte_dot`` multiplies them: words of four bytes along what is
-summed, those of data without a sign, those of weights with one.
+"""Sums of products of bytes, four at a time, as ``lb.byte_dot`` multiplies them: words of four bytes along the summed
+axis, unsigned for data and signed for weights.
 
-With zero points the result is ``sum((x - p) * (w - q))``. Where ``w - q`` is a constant that fits a byte, the sum is
-``sum(x * w') - p * sum(w')``, of which the second part is known but for ``p``. Where weights come with the run, or fit
-no byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and words of weights that are not constant are made
-by the run. All of it wraps as int32 does, so no order of it gives another result.
+With zero points the result is ``sum((x - p) * (w - q))``. If ``w - q`` is a constant that fits a byte, the sum is
+``sum(x * w') - p * sum(w')``, whose second part is known except for ``p``. If weights are computed by the run, or do
+not fit a byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and the run packs words of weights that are
+not constant. All of it wraps like int32, so that the order of operations does not matter.
 """
 
 from __future__ import annotations

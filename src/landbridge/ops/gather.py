@@ -163,9 +163,10 @@ SCATTERED = Accuracy(500, sums=True, note="of add and mul, up to 1000 updates of
 
 
 def _fixed(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Array | None:
-    """``indices`` where they are known now, and what lands where is decided by the last one; else None.
+    """Returns ``indices`` if they are known at compile time and the last update of an element decides its value; else
+    None.
 
-    A CPU puts few updates in one after the other: a state that it works on in place is not rewritten then.
+    A CPU applies few updates one after the other, so that a state that it updates in place is not rewritten.
     """
     if not isinstance(indices, np.ndarray) or c.attribute("reduction", "none") != "none":
         return None
@@ -205,8 +206,8 @@ def _placed(
     return c.g.call("scatter", operands, [(shape, dtype)], build)[0]
 
 
-#: Updates up to which every element looks at all of them where targets run grids: that goes by vectors and on all
-#: threads. And how many times as large as fixed updates a tensor is which a CPU does not look at all of for them.
+#: On grids, every element searches all updates if there are at most this many, which uses vectors and all threads. And:
+#: a CPU does not visit all of a tensor that is this many times as large as its fixed updates.
 _FEW = 16
 
 
@@ -236,11 +237,11 @@ def _scatter(
     loops: Sequence[int],
     hit: Callable[[ScalarBuilder, Sequence[BodyBuffer], Sequence[Value], Sequence[Value]], tuple[Value, Value]],
 ) -> Operand:
-    """Each element of ``x`` searches the updates that hit it: there are no conflicting writers, so it runs on any
-    target.
+    """Returns ``x`` with updates: each element of ``x`` searches the updates that hit it, so that no writers conflict
+    on any target.
 
-    ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value. An index out
-    of range lands nowhere.
+    ``hit(s, (indices, updates), element, update)`` returns whether the update hits the element, and its value. An index
+    out of range hits none.
     """
     if 0 in c.shape(indices):
         return x

@@ -1,9 +1,9 @@
 """NonMaxSuppression: the best boxes of each class, without those that overlap a better one.
 
-Classes are independent. Of one the scores above the threshold become keys, in the order of which best come first and,
-of equal ones, those of smaller numbers. A heap gives them one by one, so that no more are put in order than it takes to
-find as many boxes as are wanted. How many rows there are only the run knows: kernels write what they find where the
-most has room, then the program is cut, and what comes after has rows as a dimension.
+Classes are independent. The scores of a class above the threshold become keys, ordered by score and, for equal scores,
+by number. A heap returns them one by one, so that no more are sorted than it takes to find the requested number of
+boxes. Only a run knows the number of rows: kernels write into buffers for the largest number, then the program is cut,
+and later operations have the rows as a dimension.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from landbridge.ops.rules import rules
 from landbridge.records import record
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, largest, smallest
 
-#: The low half of a key: this number less that of the box.
+#: The low half of a key is this number minus the box number.
 _LAST = 2**31 - 1
 
 
 @record(frozen=True, eq=False)
 class _Suppression:
-    """One node. ``limits`` are the operands that it has of the most boxes of a class, the most that boxes overlap and
-    the least score, by these names; ``capacity`` is the number of boxes of a class that there is room for."""
+    """One node. ``limits`` are its operands for the most boxes of a class, the largest overlap and the least score, by
+    these names. ``capacity`` is the most boxes of a class.
+    """
 
     batch: Extent
     classes: Extent

@@ -28,8 +28,8 @@ def convolve_phases(
     """Computes the sums of a transposed convolution, [N, M, *output], in the accumulator of the dtype of ``x``.
 
     ``flipped`` are weights [M, C / group, *taps reversed], ``axes`` the phases of each spatial axis. One kernel writes
-    every phase of a pixel beside the others; 1-D runs as 2-D of height 1. Where the last pixel has phases past the
-    output, they are computed and left out.
+    all phases of a pixel next to each other; 1-D runs as 2-D of height 1. Phases of the last pixel that are outside of
+    the output are computed and dropped.
     """
     if len(axes) == 1:
         (n, channels, length), (outputs, inner, kernel) = c.shape(x), c.shape(flipped)
@@ -101,9 +101,10 @@ def convolve_phases(
 
 
 def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], line: Extent, group: int) -> bool:
-    """Returns whether products of all elements with all weights, which phases then sum, are less work than a
-    convolution whose vectors lie along ``line`` pixels of one phase: of few channels, or where no layout is blocked by
-    channels.
+    """Returns whether multiplying all elements with all weights, and summing the products by phase, is less work than a
+    convolution whose vectors lie along ``line`` pixels of one phase.
+
+    That is the case for few channels, or if no layout is blocked by channels.
     """
     (outputs, inner, *kernel), phases = c.shape(flipped), prod(a.stride for a in axes)
     if prod(a.taps for a in axes) == 1 or phases > MOST_PHASES:
@@ -124,8 +125,10 @@ def _by_product(
     pixels: Sequence[Extent],
     group: int,
 ) -> Operand:
-    """Returns each phase of each pixel, [N, M, phases, *pixels]: result channels and taps are the rows of a matrix
-    product, of every element of the data with all its weights, whose results each phase then sums.
+    """Returns each phase of each pixel, [N, M, phases, *pixels], from a matrix product of all data elements with all
+    their weights.
+
+    Result channels and taps are the rows of the product; each phase then sums its results.
     """
     (n, _, *spatial), (outputs, inner, *kernel) = c.shape(x), c.shape(flipped)
     each = outputs // group
@@ -184,19 +187,19 @@ def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
     return [(axis.kernel - 1 - tap, offset) for tap, offset in places if tap is not None]
 
 
-#: Result channels below which vectors lie along the pixels of one phase, and phases are interleaved afterwards.
+#: With fewer result channels, vectors lie along the pixels of one phase, and phases are interleaved afterwards.
 FEW_CHANNELS = 8
-#: Phases that are summed each by code of its own, and channels of the data from which on products of few result
-#: channels are more work than what it takes to keep them.
+#: The most phases that are summed by separate code, and the data channels from which products of few result channels
+#: cost more than storing them.
 MOST_PHASES, LONG_SUM = 32, 16
-#: Multiplications that take as long as to keep one product and to add it up, and how much longer each takes in a
-#: convolution of unblocked pixels than in a matrix product, measured with vectors of so many lanes.
+#: The number of multiplications that take as long as storing and adding one product, and how much longer each takes in
+#: a convolution of unblocked pixels than in a matrix product, measured with vectors of the third number of lanes.
 _RETAINED_PRODUCT, _SLOWER, _LANES = 128, 4, 16
 _ONE = Phases(stride=1, low=0, kernel=1, dilation=1, outer=1, shift=0, first=0, step=1, taps=1)
 
 
 class _Loops:
-    """The loops over phases, but those of one iteration, and over taps of all axes."""
+    """The loops over phases, except those of one iteration, and over taps of all axes."""
 
     def __init__(self, axes: Sequence[Phases]) -> None:
         self._axes = axes
@@ -217,13 +220,13 @@ class _Loops:
         ]
 
     def parts(self, d: Sequence[Any], summed: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Returns (pixel, phases and taps, what is summed between them) of loops in the order of the kernel."""
+        """Returns (pixel, phases and taps, summed loops between them) of loops in the order of the kernel."""
         rank, phases = len(self._axes), len(self._phase)
         tail = d[rank + phases :]
         return d[:rank], [*d[rank : rank + phases], *tail[summed:]], tail[:summed]
 
     def read(self, pixel: Sequence[Any], at: Sequence[Any], low: Sequence[int]) -> list[Any]:
-        """Returns which element of the padded data ``pixel`` reads."""
+        """Returns the index of the padded data that ``pixel`` reads."""
         where = self._named(at)
         return [
             q + where.get((i, "outer"), 0) * a.shift + where.get((i, "tap"), 0) * a.step + (a.first + low[i])
@@ -231,7 +234,7 @@ class _Loops:
         ]
 
     def written(self, pixel: Sequence[Any], at: Sequence[Any]) -> list[Any]:
-        """Returns which element of the result ``pixel`` writes."""
+        """Returns the index of the result that ``pixel`` writes."""
         where = self._named(at)
         return [
             q * a.stride + where.get((i, "outer"), 0) * a.inner + where.get((i, "inner"), 0)
@@ -243,7 +246,7 @@ class _Loops:
 
 
 def _interleaved(c: OpContext, created: Operand, axes: Sequence[Phases], shape: Sequence[Extent]) -> Operand:
-    """Results [N, M, phases, pixels] as [N, M, *spatial], of ``shape``: a transpose, seen as fewer axes."""
+    """Returns results [N, M, phases, pixels] as [N, M, *spatial] of ``shape``: a transpose, as one of fewer axes."""
     of_axis = [[e for e in (a.outer, a.inner) if e > 1] for a in axes]
     count = sum(map(len, of_axis))
     source = c.shape(created)
@@ -257,7 +260,7 @@ def _interleaved(c: OpContext, created: Operand, axes: Sequence[Phases], shape: 
 
 
 def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Loops) -> Operand:
-    """Returns weights [M, C / group, phases, taps of a phase], zero where a phase has no such tap."""
+    """Returns weights [M, C / group, phases, taps of a phase], zero for taps that a phase does not have."""
     outputs, inner, *kernel = c.shape(flipped)
     rank = len(kernel)
     phase_extents, tap_extents = loops.extents

@@ -24,13 +24,14 @@ from landbridge.ops.slicing import part
 from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least, undecided
 
-#: Columns of R that lie side by side, so that a step reads its weights in the order of memory: some vectors of any CPU.
+#: Columns of R in a contiguous panel, so that a step reads its weights in the order of memory; several vectors on any
+#: CPU.
 PANEL = 64
 
 
 @record(frozen=True, eq=False)
 class Layer:
-    """The operands of a node, None where they are left out."""
+    """The operands of a node; None for those it omits."""
 
     x: Operand
     w: Operand
@@ -42,7 +43,9 @@ class Layer:
 
     @staticmethod
     def of(x: Operand, w: Operand, r: Operand, optional: Sequence[Operand | None], states: int = 1) -> Layer:
-        """Returns ``optional``, some or all of them: B, sequence_lens, so many initial states, P."""
+        """Returns the layer with its ``optional`` operands, some or all of: B, sequence_lens, ``states`` initial
+        states, P.
+        """
         given = [*optional, *[None] * (5 - len(optional))]
         return Layer(x, w, r, given[0], given[1], given[2 : 2 + states], given[2 + states])
 
@@ -87,8 +90,8 @@ class StepWriter:
         return [at(gate) for gate in values]
 
     def product(self, state: SSAValue, panels: SSAValue, result: SSAValue, term: Body = _multiplied) -> None:
-        """Writes ``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights; ``term`` adds one of
-        H.
+        """Writes ``result`` [N, columns], the product of ``state`` [N, H] or [1, N, H] and ``panels`` of weights;
+        ``term`` adds one term of H.
         """
         steps, batch, _ = self._size
         count, hidden, width = shape_of(panels.type)
@@ -107,7 +110,7 @@ class StepWriter:
         self._p.generic("ppp", (*self._size[:2], columns), ins, [(out, lambda t, n, h: [n, h])], body)
 
     def over_all(self, state: SSAValue, out: SSAValue, body: Callable[..., Value]) -> None:
-        """Writes ``out`` [1, 1]: all elements of ``state`` [1, N, H] folded by ``body``, from 0."""
+        """Writes ``out`` [1, 1]: all elements of ``state`` [1, N, H], combined by ``body`` from 0 on."""
         self._p.generic(
             "prr", self._size, [(state, lambda t, n, h: [0, n, h])], [(out, lambda t, n, h: [0, 0])], body, init=0
         )
@@ -183,18 +186,18 @@ def recur(
     separate: Sequence[int] = (),
     product: Product | None = None,
 ) -> list[Operand]:
-    """Runs ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
+    """Runs ``cell`` over time; returns Y [T, D, N, H], then the last states [D, N, H].
 
     Everything is computed in the accumulator of the dtype of ``layer.x``. ``defaults`` are the activations of one
-    direction. ``separate``: the gates whose bias of the state is not just added. ``product``: where that is not of
-    ``layer.w`` as it is.
+    direction. ``separate``: the gates whose state bias is not simply added. ``product``: computes the product of inputs
+    and weights, if it is not the usual one with ``layer.w``.
     """
     dtype, layer = c.dtype(layer.x), _prepared(c, layer)
     directions = c.shape(layer.w)[0]
     steps: Extent = c.shape(layer.x)[0]
     if steps == 0:
         return _of_no_step(c, layer, directions, dtype)
-    if not at_least(steps, 1):  # no loop over steps writes anything where there are none
+    if not at_least(steps, 1):  # without steps, the loop over steps writes nothing
         raise undecided(f"{c.g.node}: {steps} >= 1", steps, 1, needed=True)
     forms = activations_of(c, defaults, directions)
     valid = _valid(c, layer)
@@ -209,7 +212,7 @@ def recur(
 
 
 def _of_no_step(c: OpContext, layer: Layer, directions: int, dtype: str) -> list[Operand]:
-    """Returns zeros, as of a row of the batch that has no step: as in onnxruntime, whatever the first states are."""
+    """Returns zeros, as for a row of the batch without steps: as in onnxruntime, for any initial states."""
     batch, hidden = c.shape(layer.x)[1], c.shape(layer.r)[2]
     y, end = ((0, directions, batch, hidden), (directions, batch, hidden))
     if c.attribute("layout", 0):
@@ -219,7 +222,7 @@ def _of_no_step(c: OpContext, layer: Layer, directions: int, dtype: str) -> list
 
 
 def _prepared(c: OpContext, layer: Layer) -> Layer:
-    """Returns ``layer`` in the dtype that is computed in, time before the batch."""
+    """Returns ``layer`` in the dtype of the computation, with time before the batch."""
     wide = accumulator(c.dtype(layer.x))
     x, w, r = (c.cast(v, wide) if is_float(c.dtype(v)) else v for v in (layer.x, layer.w, layer.r))
     given = (layer.bias, layer.peepholes, *layer.states)
@@ -231,7 +234,7 @@ def _prepared(c: OpContext, layer: Layer) -> Layer:
 
 
 def _valid(c: OpContext, layer: Layer) -> Operand | None:
-    """Returns which rows of the batch have which steps, [T, N]; None where all have all."""
+    """Returns which rows of the batch have which steps, [T, N]; None if all rows have all steps."""
     lengths, (steps, batch, _) = layer.lengths, c.shape(layer.x)
     if lengths is None:
         return None
@@ -292,7 +295,7 @@ def row_of(c: OpContext, x: Operand, index: int) -> Operand:
 
 
 def _summed(c: OpContext, first: Operand, second: Operand, mask: np.ndarray[Any, Any]) -> Operand:
-    """Returns the biases of the input and of the state added, the latter where ``mask`` has it."""
+    """Returns the sum of the biases of the input and of the state, the latter only where ``mask`` is set."""
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.asarray(np.where(mask, first + second, first))
     if mask.all():
@@ -301,9 +304,7 @@ def _summed(c: OpContext, first: Operand, second: Operand, mask: np.ndarray[Any,
 
 
 def panels_of(c: OpContext, r: Operand) -> Operand:
-    """Computes ``r`` [columns, H] as [columns // width, H, width]: what a step reads stands in the order in which it
-    does.
-    """
+    """Returns ``r`` [columns, H] as [columns // width, H, width], in the order in which a step reads it."""
     columns, hidden = c.shape(r)
     width = PANEL if columns % PANEL == 0 else columns
     return c.transpose(c.reshape(r, (columns // width, width, hidden)), (0, 2, 1))
@@ -349,7 +350,7 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
 
     outputs: list[tuple[Sequence[Extent], str]] = [((steps, 1, batch, hidden), dtype)]
     outputs += [((1, batch, hidden), dtype)] * len(d.states)
-    # What an iteration leaves for the next stage is planned with all other tensors, of whatever size it is.
+    # Data that an iteration passes to the next stage are planned like all other tensors, for every size.
     outputs += cell.scratch
     name = f"{c.op_type.lower()}_steps"
     return c.g.call(name, [c.value(v) for v in operands], outputs, build)[: 1 + len(d.states)]

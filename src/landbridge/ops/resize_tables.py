@@ -35,10 +35,10 @@ class ResizedAxis:
 
 @record(frozen=True, eq=False)
 class Taps:
-    """``source`` and ``weight`` of each tap, of each element of the axis.
+    """``source`` and ``weight`` of each tap, for each element of the axis.
 
-    Where ``factor`` is not None it is of each of the ``factor`` elements that one of the source becomes; sources count
-    from that and may lie outside, where the nearest inside is meant.
+    If ``factor`` is not None, they are for each of the ``factor`` elements that one source element becomes. Sources are
+    then relative to that element and may be out of range, which stands for the nearest element in range.
     """
 
     source: Operand
@@ -56,7 +56,9 @@ class RegularTap:
 
 
 def regular(source: Operand) -> RegularTap | None:
-    """Returns the steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
+    """Returns the steps of a table of sources that are evenly spaced by a whole number and in range; None for any other
+    table.
+    """
     if not isinstance(source, np.ndarray) or not source.size:
         return None
     gaps = np.diff(source)
@@ -65,7 +67,9 @@ def regular(source: Operand) -> RegularTap | None:
 
 
 def steady(taps: Taps) -> list[RegularTap] | None:
-    """Returns the taps of an axis where every element has the same around its own place, by the same weights."""
+    """Returns the taps of an axis if every element has the same taps relative to its own position, with the same
+    weights.
+    """
     if not isinstance(taps.weight, np.ndarray) or not isinstance(taps.source, np.ndarray) or taps.factor is not None:
         return None
     columns = [regular(column) for column in taps.source.T]
@@ -133,7 +137,9 @@ def outside(c: OpContext, axis: ResizedAxis, transform: str) -> Operand:
 
 
 def repeated_taps(c: OpContext, axis: ResizedAxis, factor: int, mode: str, transform: str, dtype: str) -> Taps:
-    """Returns ``taps`` where every element becomes ``factor``, with weights that do not depend on where it lies."""
+    """Returns ``taps`` for an axis in which every element becomes ``factor``, with weights that do not depend on its
+    position.
+    """
     middle = 8  # of enough elements that no tap of the middle one is outside
     known = taps(c, ResizedAxis(axis.axis, 2 * middle, 2 * middle * factor, float(factor)), mode, transform, dtype)
     row = slice(middle * factor, (middle + 1) * factor)

@@ -1,9 +1,10 @@
 """Sorts rows by a network of comparisons that is the same for all data: Batcher's bitonic sort ("Sorting networks and
 their applications", 1968).
 
-A row of 2**m places is a matrix of columns: place ``c * height + h`` stands in row h, column c. Neighbouring columns
-are neighbours in memory, so that elements which one comparison meets lie a whole vector apart. Only where columns meet
-each other is the matrix transposed. Each iteration of a stage compares all pairs whose places differ in one bit.
+A row of 2**m positions is a matrix of columns: position ``c * height + h`` is in row h, column c. Neighbouring columns
+are neighbours in memory, so that two elements that one comparison uses are at least a whole vector apart. The matrix is
+transposed only to compare elements of different columns. Each iteration of a stage compares all pairs whose positions
+differ in one bit.
 """
 
 from __future__ import annotations
@@ -22,20 +23,22 @@ from landbridge.ops.slicing import index_within
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
-#: Columns, as many as the lanes of the widest vectors have 32-bit elements.
+#: The number of columns: the lanes of the widest vectors of 32-bit elements.
 _COLUMNS = 16
-#: The position of what is no element, which comes after all that are.
+#: The position of padding, which is sorted after all elements.
 _NONE = 2**31 - 1
-#: Whether key ``a`` at ``a_at`` comes before ``b`` at ``b_at``: ``before(s, a, a_at, b, b_at)``.
-#: The key of an element.
+#: Returns the key of an element.
 Key: TypeAlias = Callable[[ScalarBuilder, Value], Value]
+#: Returns whether key ``a`` at position ``a_at`` comes before ``b`` at ``b_at``: ``before(s, a, a_at, b, b_at)``.
 Before: TypeAlias = Callable[[ScalarBuilder, Value, Value, Value, Value], Value]
 
 
 @record(frozen=True)
 class Sorting:
-    """``rows`` of ``extent`` elements, of which the first ``count`` are wanted: by keys, integers of ``dtype`` of which
-    the largest comes last, and by positions, of dtype ``at``."""
+    """``rows`` of ``extent`` elements, of which the first ``count`` in order are wanted.
+
+    They are ordered by keys, integers of ``dtype`` in ascending order, and by positions, of dtype ``at``.
+    """
 
     rows: Sequence[Extent]
     extent: int
@@ -52,11 +55,11 @@ class Sorting:
 
 @record(frozen=True)
 class SortPhase:
-    """Iterations whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
+    """Iterations whose pairs are in one column of the matrix, or, with ``across``, in one row of it.
 
-    ``distance`` has the number of places along that axis between the two of each pair in each iteration. Those are put
-    the other way whose place along it has the bit ``owned`` of the iteration, or along the other axis the bit
-    ``other``, 0 for none; those that have both are not.
+    ``distance`` is the number of positions along that axis between the two elements of a pair, for each iteration. A
+    pair is sorted in descending order if its position along the axis has the bit ``owned`` of the iteration, or along
+    the other axis the bit ``other`` (0 for none), but not if it has both.
     """
 
     across: bool
@@ -76,8 +79,10 @@ class SortPhase:
 
 
 def phases(height: int, columns: int) -> list[SortPhase]:
-    """Returns the network of ``height * columns`` places, both powers of two: longer and longer runs of places are put
-    in order, those of an odd number backwards, first within columns, then of whole ones.
+    """Returns the network for ``height * columns`` positions, both powers of two.
+
+    Longer and longer runs of positions are sorted, every second one in descending order: first within columns, then
+    whole columns.
     """
     runs = [2 << level for level in range(height.bit_length() - 2)]
     within = [(distance, run) for run in runs for distance in _halves(run)]
@@ -98,8 +103,10 @@ def _halves(run: int) -> tuple[int, ...]:
 
 
 def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, key: Key) -> SSAValue:
-    """Returns positions of the first ``count`` of each row, in order. ``operands`` are elements [rows, extent], whose
-    keys are ``key(s, element)``, and their positions, below 0 of what is none; where they are if these are left out.
+    """Returns the positions of the first ``count`` elements of each row, in order.
+
+    ``operands`` are elements [rows, extent], whose keys are ``key(s, element)``, and their positions, negative for
+    padding. Without positions, these are the indices in the row.
     """
     network = phases(sorting.height, _COLUMNS)
     tables = [c.value(phase.table) for phase in network]
@@ -116,8 +123,7 @@ def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, ke
 
 
 class _Writer:
-    """Writes the stages. Keys and positions stand in two halves, of which an iteration reads one and writes the
-    other."""
+    """Writes the stages. Keys and positions have two buffers each; an iteration reads one and writes the other."""
 
     def __init__(self, p: PrimBuilder, sorting: Sorting, network: Sequence[SortPhase]) -> None:
         self.p, self.sorting, self.network, self.n = p, sorting, network, len(sorting.rows)

@@ -19,16 +19,19 @@ from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.records import record
 
-#: Odd numbers whose products spread what they are multiplied with over the high bits.
+#: Odd multipliers of a hash; the products depend on all bits in their high bits.
 _OF_NODE, _OF_KEY = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-#: Rows that are counted one after the other, so that threads seldom write to one line of a cache.
+#: The rows that one task counts, so that threads rarely write to the same cache line.
 _ROWS = 16
 
 
 @record(frozen=True, eq=False)
 class _Trie:
-    """Prefixes of n-grams: from ``node`` a ``token`` leads to the node ``after``, where the n-gram ``index`` ends, -1
-    for none. Rows are those of a hash table, as many as a power of two; ``node`` is -1 in those that hold nothing."""
+    """Prefixes of n-grams: a ``token`` leads from ``node`` to the node ``after``, where the n-gram ``index`` ends (-1
+    for none).
+
+    The entries form a hash table, whose size is a power of two; ``node`` is -1 in empty entries.
+    """
 
     node: Array
     token: Array
@@ -42,7 +45,7 @@ class _Trie:
 
     @staticmethod
     def of(grams: Mapping[tuple[int, ...], int]) -> _Trie:
-        """Returns that of ``grams``, by their tokens."""
+        """Returns the trie of ``grams``, by their tokens."""
         nodes: dict[tuple[int, ...], int] = {(): 0}
         edges: list[tuple[int, int, int, int]] = []
         for gram in grams:
@@ -50,7 +53,7 @@ class _Trie:
                 if gram[:end] not in nodes:
                     nodes[gram[:end]] = len(nodes)
                     edges.append((nodes[gram[: end - 1]], gram[end - 1], len(nodes) - 1, grams.get(gram[:end], -1)))
-        rows = max(2, 1 << (2 * len(edges)).bit_length())  # at least half of them hold nothing
+        rows = max(2, 1 << (2 * len(edges)).bit_length())  # at least half of the entries are empty
         created = _Trie(*(np.full(rows, -1, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
         for node, token, after, index in edges:
             key = (token ^ (node * _OF_NODE)) % (1 << 64)
@@ -75,8 +78,8 @@ class _Trie:
 @operator("TfIdfVectorizer")
 @accuracy(ROUNDED)
 def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
-    """Computes how often each n-gram of a pool is in a row, its elements up to ``max_skip_count`` apart, perhaps
-    weighted.
+    """Computes how often each n-gram of a pool occurs in a row, with up to ``max_skip_count`` elements skipped between
+    its tokens, optionally weighted.
     """
     pool, mode = c.attribute("pool_int64s", []), c.attribute("mode")
     counts, indexes = c.attribute("ngram_counts"), c.attribute("ngram_indexes")

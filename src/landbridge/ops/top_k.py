@@ -26,18 +26,18 @@ from landbridge.ops.sort_network import Sorting, sorted_rows
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, expected_size, largest
 
-#: So few elements are compared each with each: what groups would save is less than what they cost.
+#: Rows of at most this many elements are sorted by comparing all pairs; groups would cost more than they save.
 _FEW = 128
-#: The longest open extent that groups are made for; of longer ones there are more.
+#: The longest open extent that group sizes are chosen for; longer ones have more groups.
 _LONG = 2**16
-#: The least size of groups of an open extent. Of groups half as large there would be as many comparisons, in twice as
-#: many stages.
+#: The smallest groups of an open extent. Groups of half the size would need as many comparisons in twice as many
+#: stages.
 _LEAST_GROUP = 4
-#: Sizes of groups to choose from.
+#: The group sizes to choose from.
 _SIZES = (3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 128, 256)
-#: What a level costs beside its comparisons: kernels of their own, and code.
+#: The cost of a level in addition to its comparisons: its kernels and their code.
 _LEVEL = 4096
-#: So few of an axis before others are kept in registers while the axis is read once, for vectors of rows.
+#: At most this many elements of an axis that is not the last one are kept in registers, while the axis is read once.
 _RETAINED = 8
 _VECTOR = 16
 
@@ -80,8 +80,11 @@ class _Order:
 
 @record(frozen=True)
 class _Elements:
-    """``count`` elements of each row: ``read`` has their keys, or, of all elements of a row, themselves; and
-    ``positions`` where in the row each is (None: where it is), below 0 what is none."""
+    """``count`` elements of each row: ``read`` contains their keys, or the elements themselves if these are all of a
+    row.
+
+    ``positions`` are their indices in the row (None: element i is at i), negative for padding.
+    """
 
     read: SSAValue
     positions: SSAValue | None
@@ -94,8 +97,11 @@ class _Elements:
 
 @record(frozen=True)
 class _Groups:
-    """``size`` elements a group: element j of group g is ``j * stride + g``; the last groups, from ``stride`` on, have
-    the last such element alone, so that every element is in one group and none is out of range."""
+    """Groups of ``size`` elements: element j of group g is ``j * stride + g``.
+
+    The last groups, from ``stride`` on, consist of one element each, so that every element is in one group and none is
+    out of range.
+    """
 
     size: int
     stride: Extent
@@ -110,9 +116,10 @@ class _Groups:
         return (group < self.stride) | j.eq(self.size - 1)
 
     def of_element(self, s: ScalarBuilder, element: Value) -> Value:
-        """Returns the group of an element, by its number."""
+        """Returns the number of the group of an element."""
         before = s.minimum(s.binary("div", element, largest(self.stride, 1)), self.size - 1)
-        return element - before * s.const(self.stride, element.dtype)  # few elements have stride 0: each is a group
+        # if there are few elements, the stride is 0: each is a group
+        return element - before * s.const(self.stride, element.dtype)
 
 
 @rules(
@@ -124,11 +131,11 @@ class _Groups:
 @operator("TopK")
 @accuracy(EXACT)
 def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
-    """Computes the ``k`` largest (or smallest) elements in order, and their positions; equal ones by position. NaN is
-    the largest of all.
+    """Computes the ``k`` largest (or smallest) elements in order, and their positions; equal ones are ordered by
+    position. NaN is the largest of all.
 
-    A long row is cut into groups, level by level: the first ``k`` are in the ``k`` groups whose best come first.
-    Few are left then, each of which counts those before it. All of it runs in parallel.
+    A long row is divided into groups, level by level: the first ``k`` elements are in the ``k`` groups with the best
+    first elements. The few elements left are ranked by counting those before each. Everything runs in parallel.
     """
     shape, dtype = c.shape(x), c.dtype(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
@@ -149,7 +156,9 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
 
 
 def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Sequence[Operand]:
-    """Returns the first few along an axis by insertion: each element moves those that come after it one position on."""
+    """Returns the first few elements along an axis by insertion: each element moves those that come after it by one
+    position.
+    """
     shape, dtype = c.shape(x), order.dtype
     axes, loop = reduced_access(shape, [axis])
     others, n, at = [shape[a] for a in axes[:-1]], len(shape) - 1, order.at
@@ -165,7 +174,7 @@ def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) ->
             ]  # equal ones came before
             retained = []
             for old, new in ((held, key), (places, here)):
-                # Where an element comes before one it does so before all that follow, which move one place on.
+                # If an element comes before one, it also comes before all that follow, which move by one position.
                 moved = [new, *(s.select(f, v, new) for f, v in zip(first, old[:-1], strict=False))]
                 retained += [s.select(f, m, v) for f, m, v in zip(first, moved, old, strict=True)]
             return retained
@@ -191,7 +200,7 @@ def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) ->
 
 
 def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue]:
-    """Returns the elements of rows at ``positions``, and these as the model has them."""
+    """Returns the elements of rows at ``positions``, and the positions, in the shape and dtypes of the model."""
     (*rows, extent), shape, dtype = c.shape(x), c.shape(positions), c.dtype(x)
 
     def build(p: PrimBuilder) -> None:
@@ -208,10 +217,11 @@ def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue
 
 
 def _group_sizes(extent: Extent, count: Extent) -> tuple[int, ...]:
-    """Returns the size of groups level by level, none where few are left of ``extent`` or most are wanted.
+    """Returns the group sizes level by level; none if few elements are left of ``extent``, or if most of them are
+    wanted.
 
-    Open extents get one level, as no proof holds that those of more are not negative, and are taken for their largest.
-    An open count of no bound might be all: it gets none.
+    Open extents get one level, because the extents of more levels cannot be proved positive; they are estimated at
+    their largest size. An open count without a bound might be all elements, so it gets none.
     """
     most = count if isinstance(count, int) else count.high
     if not most:
@@ -225,8 +235,8 @@ def _group_sizes(extent: Extent, count: Extent) -> tuple[int, ...]:
 
 @cache
 def _sizes_for(extent: int, count: int) -> tuple[int, tuple[int, ...]]:
-    """Returns the comparisons, about, to find the first ``count`` of ``extent``, and the size of groups level by level
-    that takes so many.
+    """Returns the approximate number of comparisons to find the first ``count`` of ``extent``, and the group sizes
+    level by level.
     """
     best: tuple[int, tuple[int, ...]] = _comparisons(extent), ()
     for size in _SIZES:
@@ -238,7 +248,7 @@ def _sizes_for(extent: int, count: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _comparisons(extent: int) -> int:
-    """Returns how many put ``extent`` elements in order: each with each, or by a network."""
+    """Returns the number of comparisons that sort ``extent`` elements: all pairs, or a network."""
     if extent <= _FEW:
         return extent * extent
     bits = (extent - 1).bit_length()
@@ -246,21 +256,21 @@ def _comparisons(extent: int) -> int:
 
 
 def _most(extent: Extent) -> int:
-    """Returns the largest that ``extent`` may be, limited to what groups are made for."""
+    """Returns the largest size of ``extent``, limited to the longest one that group sizes are chosen for."""
     if isinstance(extent, int):
         return extent
     return _LONG if extent.high is None else min(extent.high, _LONG)
 
 
 class _Selection:
-    """Finds the first of groups level by level, then goes down again, from chosen groups to their elements."""
+    """Finds the best elements of groups level by level, then goes back from the chosen groups to their elements."""
 
     def __init__(self, c: OpContext, order: _Order, shape: Sequence[Extent], count: Extent) -> None:
         self.c, self.order, self.count, self.extent = c, order, count, shape[-1]
         self.rows = list(shape[:-1])
 
     def positions(self, x: SSAValue) -> SSAValue:
-        """Returns where in each row of ``x`` the first are, in order."""
+        """Returns the positions of the first elements in each row of ``x``, in order."""
         levels = [_Elements(x, None, self.extent)]
         groups: list[_Groups] = []
         for size in _group_sizes(self.extent, self.count):
@@ -273,7 +283,7 @@ class _Selection:
         return found
 
     def _first(self, e: _Elements) -> SSAValue:
-        """Returns the positions of the first of ``e``, in order; below 0 past the last."""
+        """Returns the positions of the first of ``e``, in order; negative after the last."""
         if isinstance(e.count, int) and e.count > _FEW:
             order = self.order
             sorting = Sorting(self.rows, e.count, self.count, order.key_dtype, order.at, order.before)
@@ -281,16 +291,16 @@ class _Selection:
         return self._ranked(e)
 
     def _key(self, s: ScalarBuilder, e: _Elements, v: Value) -> Value:
-        """Returns the key of what was read of ``e``."""
+        """Returns the key of a value that was read from ``e``."""
         return self.order.key(s, v) if e.positions is None else v
 
     def _reads(self, e: _Elements, buffers: Sequence[SSAValue], at: Callable[..., Any]) -> list[Access]:
-        """Returns accesses of what ``e`` has, at ``at(*dims)`` of each row."""
+        """Returns accesses of the buffers of ``e``, at ``at(*dims)`` of each row."""
         n = len(self.rows)
         return [(b, lambda *d: [*d[:n], at(*d)]) for b in buffers]
 
     def _best(self, e: _Elements, groups: _Groups) -> _Elements:
-        """Returns the first of each group."""
+        """Returns the first element of each group."""
         n, shape, at = len(self.rows), [*self.rows, groups.count], self.order.at
 
         def better(s: ScalarBuilder, key: Value, position: Value, v: Value, *owned: Value) -> list[Value]:
@@ -314,7 +324,7 @@ class _Selection:
         return _Elements(keys, positions, groups.count)
 
     def _members(self, level: _Elements, groups: Sequence[_Groups], chosen: SSAValue) -> _Elements:
-        """Returns the elements of the groups, the last of ``groups``, that have the ``chosen`` positions."""
+        """Returns the elements of those groups, on the last level of ``groups``, that have the ``chosen`` positions."""
         n, group, at = len(self.rows), groups[-1], self.order.at
         shape = [*self.rows, self.count, group.size]
 
@@ -347,7 +357,7 @@ class _Selection:
         return _Elements(keys, positions, self.count * group.size)
 
     def _ranked(self, e: _Elements) -> SSAValue:
-        """Ranks few elements: counts how many come before each; returns the positions of the first ranks."""
+        """Ranks few elements by counting how many come before each; returns the positions of the first ranks."""
         n, at = len(self.rows), self.order.at
 
         def rank(s: ScalarBuilder, acc: Value, *read: Value) -> Value:

@@ -49,10 +49,11 @@ class _Ends(Protocol):
 
 @record(frozen=True, eq=False)
 class _MaskedEnds:
-    """Numbers of leaves, of ``rows`` samples, and others up to a whole block.
+    """The leaves of ``rows`` samples, padded to whole blocks.
 
-    ``targets``: as many parts of the trees, one after the other, speak of a target each; 0 where leaves speak of
-    several, or all of one."""
+    If ``targets`` is not 0, the trees consist of that many consecutive parts, and each part votes for one target; 0 if
+    leaves vote for several targets, or all for one.
+    """
 
     leaves: SSAValue
     nodes: Array

@@ -19,20 +19,19 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import Array, OpContext
 from landbridge.ops.tree_tests import MaskedTrees
 
-#: Of a feature in a block of rows: two vectors of 64 bytes, that share what a test takes beside them.
+#: The bytes of a feature in a block of rows.
 _BLOCK_BYTES = 64
-#: Targets that vectors lie along, of leaves that speak of many.
+#: The fewest targets for which vectors lie along the targets, if leaves vote for several.
 _MANY_TARGETS = 4
-#: What votes are combined from.
+#: The initial values of combined votes.
 _INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
 def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> SSAValue:
-    """Computes ``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows that are not
-    there.
+    """Returns ``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows of padding.
 
-    Features are there once for each of ``fills``: NaN is that number, or as it is. In a block neighbouring rows are
-    neighbours, and all of it fits L1.
+    Features are repeated for each of ``fills``, which replaces NaN; None keeps it. The rows of a block are contiguous,
+    and a block fits L1.
     """
     (rows, features), dtype = c.shape(x), c.dtype(x)
     block = _BLOCK_BYTES // (bits_of(dtype) // 8)

@@ -18,11 +18,11 @@ _MODES = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_
 
 @record(frozen=True, eq=False)
 class TreeNodes:
-    """The nodes of all trees, and what each leaf votes for each target.
+    """The nodes of all trees, and the votes of each leaf for each target.
 
-    ``value``: what features are compared with, in the dtype that they are compared in. ``yes`` and ``no`` are the
-    nodes that follow; ``missing``: NaN goes to ``yes``. ``members``, a row a node, are what a MEMBER looks for, NaN
-    where there are fewer.
+    ``value``: the number that features are compared with, in the dtype of the comparison. ``yes`` and ``no`` are the
+    next nodes; ``missing``: NaN continues with ``yes``. ``members``, a row per node, are the numbers that a MEMBER node
+    looks for, padded with NaN.
     """
 
     feature: Array
@@ -37,7 +37,9 @@ class TreeNodes:
     members: Array
 
     def comparing(self, dtype: Any) -> Self:
-        """Returns the trees as samples of ``dtype`` are compared: doubles with what floats say exactly."""
+        """Returns the trees with values in the dtype in which samples of ``dtype`` are compared: doubles are compared
+        with the exact values of floats.
+        """
         wide = np.dtype(dtype) == np.float64 and self.value.dtype != np.float64
         return replace(self, value=self.value.astype(np.float64)) if wide else self
 

@@ -1,4 +1,4 @@
-"""The nodes of decision trees with tests of one kind: whether a feature is at most a number."""
+"""The nodes of decision trees, reduced to tests of one kind: whether a feature is at most a number."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @record(frozen=True, eq=False)
 class TreeTests:
-    """Nodes that go on to ``first`` where ``x[feature] <= value``, else to ``second``; leaves go on to themselves.
+    """Nodes that continue with ``first`` if ``x[feature] <= value``, else with ``second``; a leaf continues with
+    itself.
 
-    Those of ``equal`` ask for ``x[feature] == value``. ``nan_first``: where NaN goes. ``votes_of``: the node whose
-    votes a leaf has, as nodes may be more than a file has.
+    Nodes in ``equal`` test ``x[feature] == value``. ``nan_first``: NaN continues with ``first``. ``votes_of``: the
+    original node whose votes a leaf has, because there may be more nodes than in the file.
     """
 
     feature: Array
@@ -36,7 +37,7 @@ class TreeTests:
         """Converts ``nodes``. A test that no number passes becomes a comparison with NaN."""
         mode, value = nodes.mode, nodes.value
         below, inner, above = np.isin(mode, (LT, GTE)), mode != LEAF, np.isin(mode, (GTE, GT))
-        # x >= v is no x < v, x > v no x <= v, x != v no x == v; but nothing is at least NaN.
+        # x >= v is not x < v, x > v is not x <= v, x != v is not x == v; but no number is at least NaN.
         swapped = (above & ~np.isnan(value)) | (mode == NEQ)
         tests = TreeTests(
             np.where(inner, nodes.feature, 0),
@@ -53,9 +54,7 @@ class TreeTests:
         return tests._with_members([(n, found if len(found) else np.array([np.nan])) for n, found in sets])
 
     def _with_members(self, sets: list[tuple[int, Array]]) -> TreeTests:
-        """Returns a node that looks for members asks for one after the other: chains of nodes, the last of which goes
-        on.
-        """
+        """Returns the tests with each node that looks for members replaced by a chain of nodes, one per member."""
         if not sets:
             return self
         value, second = self.value.copy(), self.second.copy()
@@ -100,11 +99,11 @@ def _never_zero(value: Array) -> Array:
 
 @record(frozen=True, eq=False)
 class MaskedTrees:
-    """Trees of few leaves, a row each: their inner nodes, those that are none at the end, and their leaves.
+    """Trees with few leaves, a row each: their inner nodes, padded at the end, and their leaves.
 
-    Leaves have numbers from the left, ``first`` being left. ``mask`` has a bit for each leaf, clear for those that are
-    left of a node where its test fails: of the bits that all failed tests leave, the lowest is where a sample ends
-    (Lucchese et al., "QuickScorer", 2015). ``leaves`` are nodes, as many a row as a power of two.
+    Leaves are numbered from the left, where ``first`` is left. ``mask`` has a bit for each leaf, cleared for the leaves
+    that are left of a node, which a failed test excludes. The lowest bit that all failed tests leave set is the leaf of
+    a sample (Lucchese et al., "QuickScorer", 2015). ``leaves`` are nodes; their number per row is a power of two.
     """
 
     feature: Array
@@ -113,13 +112,14 @@ class MaskedTrees:
     leaves: Array
 
 
-#: Leaves of a tree that bits of a mask stand for.
+#: The most leaves of a tree that a mask can represent.
 MOST_LEAVES = 64
 
 
 def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
-    """Returns the trees from ``roots`` on; None where one has more leaves than a mask has bits. ``column`` is what each
-    node reads. A root below 0 is no tree, and its leaves are -1.
+    """Returns the trees from ``roots`` on; None if one has more leaves than a mask has bits.
+
+    ``column`` is the feature that each node reads. A negative root is an absent tree, whose leaves are -1.
     """
     found = [_spread(tests, int(root)) if root >= 0 else _Spread([], [], []) for root in roots]
     trees = [each for each in found if each is not None]
@@ -141,7 +141,7 @@ def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
 
 @record(frozen=True, eq=False)
 class _Spread:
-    """Inner nodes of a tree, the leaves that are left of each, and all leaves."""
+    """The inner nodes of a tree, the leaves that are left of each, and all leaves."""
 
     nodes: list[int]
     left: list[tuple[int, int]]
@@ -149,7 +149,7 @@ class _Spread:
 
 
 def _spread(tests: TreeTests, root: int) -> _Spread | None:
-    """Returns the tree below ``root``; None where it has too many leaves."""
+    """Returns the tree below ``root``; None if it has too many leaves."""
     created = _Spread([], [], [])
     pending: list[tuple[int, int]] = [(root, -1)]  # a node, or the end of what is left of an inner one
     while pending:

@@ -8,19 +8,20 @@ from landbridge.ops.context import Array
 from landbridge.ops.tree_tests import TreeTests
 from landbridge.records import record
 
-#: Of a node's word: what follows in the low half, then whether NaN goes there and not one further, then whether the
-#: node asks for an equal number, then the feature. Words of leaves are below 0.
+#: A node's word: the next node in the low half, then whether NaN goes there and not to the node after it, then whether
+#: the node tests equality, then the feature. Words of leaves are negative.
 NAN_FIRST, EQUAL, FEATURE_SHIFT = 1 << 32, 1 << 33, 34
 _LEAF = -(1 << 63)
 
 
 @record(frozen=True, eq=False)
 class WalkedTrees:
-    """Trees whose nodes are followed one after the other, from node 1 on for the first, 2 for the second, and so on.
+    """Trees whose nodes are followed one after the other; the first tree begins at node 1, the second at node 2, and so
+    on.
 
-    Node n goes on to the node after, or one further where ``x[feature] <= value[n]`` does not hold; leaves go on to
-    themselves. There are ``padded`` trees, of which those behind ``count`` are a leaf each that says nothing.
-    ``nodes`` are what the nodes are in the file, -1 where they are none.
+    A node continues with the node in its word, or with the one after that if ``x[feature] <= value[n]`` does not hold;
+    a leaf continues with itself. There are ``padded`` trees; those after ``count`` consist of one leaf without votes.
+    ``nodes`` are the numbers of the nodes in the file, -1 for padding.
     """
 
     words: Array
@@ -47,7 +48,8 @@ def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None
         return None
     count = len(tests.roots)
     padded = -(-count // together) * together
-    # Nothing, as what is before a leaf has to be a node; roots; the two that follow each inner node beside each other.
+    # An unused node, because a leaf's word refers to the node before it; the roots; the successors of inner nodes, in
+    # pairs.
     pairs = np.stack([tests.first[inner], tests.second[inner]], 1).reshape(-1)
     nodes = np.concatenate([[-1], tests.roots, np.full(padded - count, -1), pairs])
     pair = np.zeros(len(tests.value), np.int64)
@@ -56,7 +58,7 @@ def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None
     owned = np.arange(len(nodes))
     words = pair[nodes] | (column[nodes].astype(np.int64) << FEATURE_SHIFT)
     words |= np.where(tests.nan_first[nodes], NAN_FIRST, 0) | np.where(tests.equal[nodes], EQUAL, 0)
-    # No test of NaN holds: a leaf goes one further than what is before it.
+    # Tests of NaN fail, so a leaf continues with the node after the one in its word, which is itself.
     words = np.where(is_leaf, np.maximum(owned - 1, 0) | _LEAF, words)
     return WalkedTrees(
         words, np.where(is_leaf, np.nan, tests.value[nodes]).astype(tests.value.dtype), nodes, count, padded

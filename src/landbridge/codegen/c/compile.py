@@ -22,7 +22,8 @@ from landbridge.targets import c_compiler
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
 
-#: No libraries of the compiler's own, nothing writable, no calls of memcpy for loops; NaN and infinities are kept.
+#: No libraries of the compiler, no writable sections, no calls of memcpy instead of loops; NaN and infinities are
+#: preserved.
 _FLAGS = (
     "-std=c11",
     "-D_GNU_SOURCE",

@@ -74,7 +74,8 @@ _COMPARE = {
     "ule": "~(a > b)",
     "uno": "(a != a) | (b != b)",
 }
-#: Which operand wins: the first where it does, the bits of both where they are equal (their zeros may differ).
+#: The comparison by which the first operand is the result, and how the bits of equal operands (such as zeros) are
+#: combined.
 _EXTREMA: dict[type[Operation], tuple[str, str]] = {arith.MaximumfOp: (">", "&"), arith.MinimumfOp: ("<", "|")}
 
 

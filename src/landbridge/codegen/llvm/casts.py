@@ -9,7 +9,7 @@ from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import element_of, lanes_of, splat, suffix, with_element
 
-#: Lanes of integers of so many bits are converted by way of i32, which vector instructions convert to.
+#: Lanes of integers with at most this many bits are converted by way of i32, which vector instructions convert to.
 _NARROW_BITS = 16
 #: Bits of a float's fraction, the leading 1 among them.
 _FRACTION = {"float": 24, "double": 53}
@@ -54,10 +54,10 @@ def _saturating(stem: str) -> Printer:
 
 
 def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -> str:
-    """Returns the same for vectors, clamped as floats: LLVM clamps integers, and lane by lane where they are narrow.
+    """Returns the same for vectors, clamped as floats; LLVM would clamp integers, lane by lane if they are narrow.
 
-    A NaN is no more than the lower end, and so becomes that, which is 0 where there is no sign. Where the upper end is
-    no float, the largest float below it is converted, and what lies beyond becomes the end.
+    NaN becomes the lower bound, which is 0 for unsigned integers; for signed ones it is replaced by 0 before. If the
+    upper bound is not a float, the largest float below it is converted, and larger values are replaced by the bound.
     """
     bits, lanes = int(element_of(after)[1:]), f"<{lanes_of(after)} x i1>"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)

@@ -54,16 +54,15 @@ class Job:
     machine: Machine | None = None
 
 
-#: Seconds between looks at whether the compile may go on while helpers work.
+#: The seconds between checks of the time limit while helpers work.
 _LOOK_AT_TIME = 0.2
 
 
 class Jobs:
     """LLVM modules for one machine; helper processes compile the first ones while others are still generated.
 
-    ``processes``: on how many cores at most (None: all of this machine, as far as there is work for them).
-    ``expected``: how many there will be at least about, so that helpers are there when they come. The owner calls
-    ``close`` in any case.
+    ``processes``: the most cores to use (None: as many of this machine as there is work for). ``expected``: the
+    approximate number of modules, so that helpers are started in time. The owner must call ``close``.
     """
 
     def __init__(self, machine: Machine, processes: int | None = None, expected: int = 0) -> None:
@@ -89,7 +88,7 @@ class Jobs:
         return work.add(job)
 
     def _start_helper(self) -> None:
-        """Starts a helper and the thread that feeds it; where the system has no more threads, goes on with fewer."""
+        """Starts a helper and the thread that feeds it; if the system has no more threads, works with fewer."""
         helper = _helper(self._machine)
         thread = threading.Thread(target=helper.work, args=(self._work,))
         try:

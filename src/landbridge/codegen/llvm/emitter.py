@@ -160,9 +160,10 @@ class LlvmEmitter(Dispatcher):
         self.depth -= 1
 
     def once(self, text: str, *operands: str) -> str:
-        """The name of a side-effect-free instruction, emitted unless an enclosing or this region has it already.
+        """Returns the name of a side-effect-free instruction, which is emitted unless this or an enclosing region
+        contains it.
 
-        One whose ``operands`` are stated is emitted before the loops that change none of them.
+        With ``operands``, it is emitted outside of the loops that do not change any of them.
         """
         for scope in reversed(self.scopes):
             known = scope.get(text)
@@ -185,7 +186,7 @@ class LlvmEmitter(Dispatcher):
         return found
 
     def add_base(self, name: str, operands: Iterable[str]) -> None:
-        """Counts ``name``, the sum of ``operands``, where it is an address of this loop with another base."""
+        """Counts ``name``, the sum of ``operands``, unless it is derived from an address that was counted already."""
         if not self._based.isdisjoint(operands):
             bases = self._loops[-1].bases
             bases.add(name)

@@ -78,13 +78,14 @@ def _is_fusible(value: SSAValue) -> bool:
 
 
 def _quotient(e: LlvmEmitter, op: Operation) -> None:
-    """Prints a quotient; by a constant, where division is slow, a product corrected by its remainder.
+    """Prints a quotient; if division is slow and the divisor is constant, as a product corrected by its remainder.
 
-    With the reciprocal rounded to nearest the second product is the quotient rounded to nearest (Markstein,
-    "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). What is left over
-    of infinity is NaN, and some number instead leaves infinity as it is. Where nothing is left over that is +0: taken
-    away by a positive divisor's reciprocal, or added by a negative one's, it leaves either zero as it is. Near the
-    smallest of numbers what is left over is denormal and may count as zero: within 1.5 units in the last place.
+    With the reciprocal rounded to nearest, the second product is the quotient rounded to nearest (Markstein,
+    "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). The remainder of
+    infinity is NaN; it is replaced by a number, which leaves infinity unchanged. A remainder of zero is +0: subtracted
+    with a positive divisor's reciprocal, or added with a negative one's, it preserves the sign of a zero quotient. Near
+    the smallest floats the remainder is denormal and may be flushed: the error is then within 1.5 units in the last
+    place.
     """
     divisor, kind = _splat_value(op.operands[1]), e.type(op.results[0].type)
     usual = divisor is not None and 1 < abs(divisor) < _LARGE_DIVISOR and element_of(kind) == "float"

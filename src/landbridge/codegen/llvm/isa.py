@@ -11,32 +11,33 @@ from landbridge.records import record
 _FLAGS = {"x86_64": features_x86_64.FLAGS, "aarch64": features_aarch64.FLAGS}
 _OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 
-#: Metadata of a module that is to have LLVM's strength reduction, which keeps addresses of a loop in as few registers
-#: as it finds, for a fifth to a third of LLVM's time. Kernels are written so that it finds little: bases are outside,
-#: and what differs by a constant shares one. It is worth its time where a loop has many bases, as where strides are
-#: words that a kernel is called with.
+#: Metadata of modules that need LLVM's strength reduction, which keeps the addresses of a loop in few registers and
+#: takes a fifth to a third of LLVM's time. Kernels are written so that it finds little to do: bases are computed
+#: outside of loops, and addresses that differ by a constant share one. It pays if a loop has many bases, for example
+#: because strides are words that calls pass.
 REDUCED = "!landbridge.strength_reduction = !{}"
-#: An address of x86-64 is the sum of two registers and a constant: so many bases and a counter leave some of its 16
-#: registers. Of 36 models kernels with 9 and more took 1.1 to 1.9 times as long without strength reduction, all with
-#: fewer 0.93 to 1.0. AArch64 adds nothing to the sum of two registers (Arm Architecture Reference Manual, C6.2, LDR).
+#: An address of x86-64 is the sum of two registers and a constant: this many bases and a counter leave some of its 16
+#: registers free. Of 36 models, kernels with 9 bases or more took 1.1 to 1.9 times as long without strength reduction,
+#: and kernels with fewer 0.93 to 1.0 times. Addresses of AArch64 have no constant in addition to two registers (Arm
+#: Architecture Reference Manual, C6.2, LDR).
 _MANY_BASES = 7
 
 
 @record(frozen=True)
 class Isa:
-    """What the printer must know: bits of a vector register, and whether there are instructions for a fused
-    multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.
-    ``extrema``: an instruction gives the larger of two numbers, NaN if one is.
-    ``stack_bytes``: what the stack of a function of vectors must be aligned to, so that those it keeps there lie in one
-    cache line each; 0 where it is as the system gives it.
-    ``many_bases``: in a loop with as many addresses that differ by what is not a constant, LLVM's strength reduction is
-    worth its time.
-    ``reach_back``: bytes that an access may lie before the address in a register, at no cost; 0 where any number may.
-    ``attributes``: what LLVM is told of a function besides. ``dots`` names the instruction
-    that multiplies bytes and adds four products, ``pairs`` how two products of 16-bit integers are added, and
-    ``dot_bits`` and ``pair_bits`` the longest vectors of which there are such; "" and 0 where there are none.
-    ``scale_bits``: the longest vectors that an instruction multiplies by powers of 2, given the exponents; 0 where none
-    does."""
+    """The properties of an instruction set that the printer uses.
+
+    ``vector_bits``: the bits of a vector register. ``fma`` and ``half``: there are instructions for a fused
+    multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles. ``extrema``: an
+    instruction computes the larger of two numbers, or NaN if one is. ``stack_bytes``: the stack alignment of functions
+    with vectors, so that each spilled vector is in one cache line; 0 for the system's. ``many_bases``: LLVM's strength
+    reduction pays for loops with at least this many addresses that differ by more than a constant. ``reach_back``: how
+    many bytes before the address in a register an access may be at no cost; 0 for any number. ``attributes``: further
+    attributes of LLVM functions. ``dots`` is the instruction that multiplies bytes and adds four products, ``pairs``
+    the way in which two products of 16-bit integers are added, and ``dot_bits`` and ``pair_bits`` the longest vectors
+    for them; "" and 0 if there are none. ``scale_bits``: the longest vectors that an instruction multiplies by powers
+    of 2, given the exponents; 0 if there is none.
+    """
 
     vector_bits: int
     fma: bool = True

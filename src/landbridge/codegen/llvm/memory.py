@@ -78,10 +78,11 @@ def _element(
 
 
 def _moved_back(e: LlvmEmitter, pointer: str, offset: int) -> tuple[str, int]:
-    """A pointer before ``pointer``, near where ``offset`` bytes lead to, and its offset, which others share.
+    """Returns a pointer at or before the location ``offset`` bytes from ``pointer``, and its offset, which accesses
+    share.
 
-    LLVM adds constants last, in each access on its own where instructions have no room for them; of this one it knows
-    nothing.
+    LLVM adds constants last, separately in each access, if instructions cannot encode them. The offset of this pointer
+    is hidden from LLVM.
     """
     bases = e.moved_back.setdefault(pointer, [])
     back = next((b for b in bases if 0 <= offset - b < _PAIRS_REACH), None)

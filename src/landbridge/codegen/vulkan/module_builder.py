@@ -134,7 +134,8 @@ class SpirvModule:
             self.decorate(variable, Decoration.Coherent)
         if read_only:
             self.decorate(variable, Decoration.NonWritable)
-        # Without a word drivers may take buffers to be apart, too (SPIR-V specification, section 2.18.2 "Aliasing").
+        # Without a decoration, drivers may assume too that buffers do not overlap (SPIR-V specification, section 2.18.2
+        # "Aliasing").
         self.decorate(variable, Decoration.Restrict if restrict else Decoration.Aliased)
         return variable
 

@@ -10,7 +10,7 @@ from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import SpirvEmitter
 from landbridge.executable.spirv import Op
 
-#: What is put right is less than this part of a quotient; more is an overflow on the way.
+#: The largest relative correction of a quotient; a larger one means that an intermediate result has overflowed.
 _SMALL = 2.0**-20
 
 

@@ -347,7 +347,9 @@ def _built(
     problems = [*inputs.advice, *walk.problems]
     if problems:
         listed = "\n".join(f"  - {p}" for p in problems)
-        error = UnsupportedOperatorError(f"the model cannot be compiled as it is; {len(problems)} to settle:\n{listed}")
+        error = UnsupportedOperatorError(
+            f"the model cannot be compiled; {len(problems)} problem{'s' * (len(problems) > 1)}:\n{listed}"
+        )
         error.needed = wanted_inputs(block, inputs.names, walk.needed)
         raise error
     for value in graph.outputs:
