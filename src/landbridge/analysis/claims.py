@@ -107,8 +107,8 @@ class Claims:
             if self._is_replaced(inner, argument, value):
                 self._claim(value, inner, Claim(result, 0))
         row_destinations = inner.args[len(inner.args) - op.rows :]
-        for value, vdevice in zip(yielded[count:], row_destinations, strict=True):
-            self._claim(value, inner, Claim(vdevice, 0))
+        for value, destination in zip(yielded[count:], row_destinations, strict=True):
+            self._claim(value, inner, Claim(destination, 0))
         self._claim_parts(inner)
 
     def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:

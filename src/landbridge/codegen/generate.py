@@ -60,8 +60,8 @@ class Generation:
             if isinstance(op, FuncOp):
                 lowered.body.block.detach_op(op)
                 parts[target_number(op)].append(op)
-        created = enumerate(zip(parts, targets, strict=True))
-        return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in created)
+        by_target = enumerate(zip(parts, targets, strict=True))
+        return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in by_target)
 
     def close(self) -> None:
         """Stops all work of it."""
@@ -80,13 +80,13 @@ def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -
         for f in module.body.block.ops
         if isinstance(f, FuncOp)
     }
-    created = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
+    image = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
     who = f"the code generator of target kind {target.kind!r}"
-    if not isinstance(created, ModuleImage):
-        raise CodegenError(f"{who} returned {type(created).__name__}; it must return a ModuleImage")
-    if isinstance(created.image, DeviceImage):
-        _check(created.image, operands, target, who)
-    return created
+    if not isinstance(image, ModuleImage):
+        raise CodegenError(f"{who} returned {type(image).__name__}; it must return a ModuleImage")
+    if isinstance(image.image, DeviceImage):
+        _check(image.image, operands, target, who)
+    return image
 
 
 def _check(image: DeviceImage, operands: Mapping[str, int], target: Target, who: str) -> None:

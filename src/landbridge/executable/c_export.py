@@ -83,24 +83,24 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, separate_
 
 def _weights(executable: Executable, weights: CWeights) -> bytes:
     executable.check_files()
-    created = bytearray(weights.nbytes)
+    content = bytearray(weights.nbytes)
     for name, at in weights.places.items():
         array = np.ascontiguousarray(executable.constants[name])
-        created[at : at + array.nbytes] = array.tobytes()
-    return bytes(created)
+        content[at : at + array.nbytes] = array.tobytes()
+    return bytes(content)
 
 
 def _whole_image(image: CodeImage, programs: Sequence[CProgram]) -> tuple[CodeImage, int]:
     """Returns ``image`` with the tables after its slots, and the offset of a function that returns the first table."""
-    created = bytearray(image.code)
-    created += bytes(-len(created) % abi.LARGEST_PAGE[image.isa])
-    function = len(created)
+    code = bytearray(image.code)
+    code += bytes(-len(code) % abi.LARGEST_PAGE[image.isa])
+    function = len(code)
     table = function + 16
-    created += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
+    code += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
     for program in programs:
-        created += program.table(len(created), image.symbols.__getitem__)
-    created += bytes(-len(created) % 16)
-    return replace(image, code=bytes(created)), function
+        code += program.table(len(code), image.symbols.__getitem__)
+    code += bytes(-len(code) % 16)
+    return replace(image, code=bytes(code)), function
 
 
 def _give_address_x86_64(at: int, target: int) -> bytes:

@@ -152,8 +152,8 @@ class _Builder:
                 created.words.append(0 if isinstance(extent, Size) else extent)
         for word, places, extents in self._arguments:
             created.fixups.append((word, WORDS, 8 * len(created.words)))
-            owned = [(WORDS, self._sizes[extents])] if extents else []
-            for base, offset in (*places, *owned):
+            size_words = [(WORDS, self._sizes[extents])] if extents else []
+            for base, offset in (*places, *size_words):
                 created.fixups.append(self._fixup(len(created.words), base, offset))
                 created.words.append(0)
         created.sizes = list(self._values)
@@ -243,12 +243,12 @@ class _Builder:
             self._steps(loop.body, start)
 
     def _weight(self, name: str) -> int:
-        created = self._weights
-        if name not in created.places:
-            aligned = -(-created.nbytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
-            created.places[name] = aligned
-            created.nbytes = aligned + self._executable.constants[name].nbytes
-        return created.places[name]
+        weights = self._weights
+        if name not in weights.places:
+            aligned = -(-weights.nbytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
+            weights.places[name] = aligned
+            weights.nbytes = aligned + self._executable.constants[name].nbytes
+        return weights.places[name]
 
 
 def _python_step(instruction: ins.Instruction) -> str:

@@ -43,19 +43,22 @@ def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
     declared_shapes = _declared_extents(programs)
     legal = {name: _legal(name, programs, declared_shapes) for name in symbols}
     declared = [f"  int64_t {fields[name]}; /* {_plain(name)}: {legal[name]} */" for name in symbols]
-    variants = [_Way(program, number, fields, declared_shapes) for number, program in enumerate(programs)]
+    variants = [_Specialization(program, number, fields, declared_shapes) for number, program in enumerate(programs)]
     starts = accumulate((program.table_words for program in programs), initial=0)
 
     def cases(text: str, values: Iterable[object] = repeat("")) -> str:
         return _lines(
-            f"    case {way.number}: {text.format(way.number, value)}"
-            for way, value in zip(variants, values, strict=False)
+            f"    case {specialization.number}: {text.format(specialization.number, value)}"
+            for specialization, value in zip(variants, values, strict=False)
         )
 
     return {
         "LB_DIMENSIONS": _lines(declared),
-        "LB_WAYS": "\n".join(way.text() for way in variants).rstrip(),
-        "LB_CHOICES": _lines(f"  if (lb_name_takes_{way.number}(d)) return {way.number};" for way in variants),
+        "LB_WAYS": "\n".join(specialization.text() for specialization in variants).rstrip(),
+        "LB_CHOICES": _lines(
+            f"  if (lb_name_takes_{specialization.number}(d)) return {specialization.number};"
+            for specialization in variants
+        ),
         "LB_COMPUTE": cases("lb_name_compute_sizes_{}(d, s); break;"),
         "LB_OFFSETS": cases("return INT64_C({1});", starts),
         "LB_MEMORY": cases("return LB_TENSORS + lb_name_tensor_bytes_{}(d);"),
@@ -88,7 +91,7 @@ def _legal(name: str, programs: Sequence[CProgram], declared_shapes: Sequence[Ex
     return " or ".join(dict.fromkeys(found))
 
 
-class _Way:
+class _Specialization:
     """The functions of one specialization."""
 
     def __init__(
@@ -124,9 +127,9 @@ class _Way:
         for name, symbol in dimensions(function).items():
             yield _range(f"d->{self._fields[name]}", symbol, most)
         axes = [e for spec in function.inputs for e in spec.shape]
-        for owned, declared_shapes in zip(axes, self._declared, strict=True):
-            if owned != declared_shapes:
-                yield f"{self._extent(owned)} != {self._extent(declared_shapes)}"
+        for extent, declared_shapes in zip(axes, self._declared, strict=True):
+            if extent != declared_shapes:
+                yield f"{self._extent(extent)} != {self._extent(declared_shapes)}"
         for guard in function.guards:
             yield f"{self._extent(guard.found)} != {self._extent(guard.legal)}"
 

@@ -87,17 +87,17 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
     if image.isa not in _CALLS:
         raise ExecutableError(f"packed functions are made for images of {', '.join(_CALLS)}; this is for {image.isa}")
     # The functions follow the slots, on new pages.
-    created = bytearray(image.code)
-    created += bytes(-len(created) % LARGEST_PAGE[image.isa])
+    code = bytearray(image.code)
+    code += bytes(-len(code) % LARGEST_PAGE[image.isa])
     symbols = dict(image.symbols)
     for name, kernel in kernels.items():
-        at = len(created)
-        created += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
-        created += bytes(-len(created) % 16)
-        symbols[PREFIX + name] = len(created)
-        created += _CALLS[image.isa](len(created), at, image.symbols[PACKED_SYMBOL])
-        created += bytes(-len(created) % 16)
-    return replace(image, code=bytes(created), symbols=symbols)
+        at = len(code)
+        code += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
+        code += bytes(-len(code) % 16)
+        symbols[PREFIX + name] = len(code)
+        code += _CALLS[image.isa](len(code), at, image.symbols[PACKED_SYMBOL])
+        code += bytes(-len(code) % 16)
+    return replace(image, code=bytes(code), symbols=symbols)
 
 
 def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:

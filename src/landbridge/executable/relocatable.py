@@ -113,8 +113,8 @@ def _archive(content: bytes, exports: Mapping[str, int], member: str) -> bytes:
     index = _entry("/", size)
     first = 8 + len(index) + size + size % 2
     table = struct.pack(f">{1 + len(exports)}I", len(exports), *[first] * len(exports)) + names
-    created = b"!<arch>\n" + index + table + b"\n" * (size % 2)
-    return created + _entry(f"{member}/", len(content)) + content + b"\n" * (len(content) % 2)
+    header = b"!<arch>\n" + index + table + b"\n" * (size % 2)
+    return header + _entry(f"{member}/", len(content)) + content + b"\n" * (len(content) % 2)
 
 
 def _entry(name: str, size: int) -> bytes:

@@ -165,10 +165,10 @@ def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int
     """
     names, places = _strings([*(section[0] for section in sections), ".shstrtab"])
     names_at = at + 64 * (2 + len(sections))
-    created = bytes(64)
+    headers = bytes(64)
     for name, kind, flags, address, size, link, info, entry in sections:
-        created += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
-    return created + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
+        headers += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
+    return headers + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
 
 
 def _elf_header(machine: _Machine, segments: int, sections: int, sections_at: int) -> bytes:

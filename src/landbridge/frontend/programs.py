@@ -102,15 +102,15 @@ def _tried(
     ended: CompileError | InputError | None = None
     for chosen in _values(wanted):
         try:
-            created = build(chosen)
+            modules = build(chosen)
         except (CompileError, InputError) as error:
             more = _chosen(error).items() - wanted.items()
             if more:
                 raise _MoreWanted(dict(more)) from None
             ended = ended or error
             continue
-        programs.setdefault(_content(created.module), ChosenProgram(created.module)).chosen.append(chosen)
-        for module in created.others:
+        programs.setdefault(_content(modules.module), ChosenProgram(modules.module)).chosen.append(chosen)
+        for module in modules.others:
             others.setdefault(_content(module), ChosenProgram(module)).chosen.append(chosen)
         if len(programs) > _MOST_PROGRAMS:
             raise _too_many(wanted, first)

@@ -91,8 +91,8 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
     main = Function("main", whole.inputs, whole.outputs, (), whole.parameters, whole.guards)
     names = {program_name(number): function_name(number) for number in range(len(pieces))}
     memory = tuple(replace(report, program=names[report.program]) for report in executable.memory)
-    created = replace(executable, functions={"main": main, **functions}, memory=memory)
-    return created, {SEGMENTS: segments_text(whole.segments)}
+    program = replace(executable, functions={"main": main, **functions}, memory=memory)
+    return program, {SEGMENTS: segments_text(whole.segments)}
 
 
 @record(eq=False)
@@ -242,10 +242,8 @@ class _Cutter:
             names.append(DIMENSIONS)
             types.append(tensor_type((len(symbols),), "int64"))
         block = Block(arg_types=[*types, *(v.type for v in weighted)])
-        created = [*arguments, None, *weighted] if symbols else [*arguments, *weighted]
-        at: dict[SSAValue, SSAValue] = {
-            old: new for old, new in zip(created, block.args, strict=True) if old is not None
-        }
+        outer = [*arguments, None, *weighted] if symbols else [*arguments, *weighted]
+        at: dict[SSAValue, SSAValue] = {old: new for old, new in zip(outer, block.args, strict=True) if old is not None}
         new_module = replace(
             module,
             op=ModuleOp([]),
@@ -321,9 +319,9 @@ class _Cutter:
 
     def _body(self, name: str) -> BodyProgram:
         """Returns the program ``name`` that a call runs; its segments are added to those of the whole."""
-        created = self._module.bodies[name]
-        whole = _Cutter(created, self._modules).cut()
-        return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), created.around, whole.guards)
+        body = self._module.bodies[name]
+        whole = _Cutter(body, self._modules).cut()
+        return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), body.around, whole.guards)
 
 
 def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:

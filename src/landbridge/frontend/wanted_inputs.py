@@ -67,9 +67,9 @@ def wanted_inputs(
         direct = root in called
         for argument in [root] if direct else _sources(value):
             name = called.get(argument)
-            created = None if name is None else _wanted(name, argument, ends if direct else None)
-            if created is not None:
-                found.setdefault(created.name, created)
+            wanted = None if name is None else _wanted(name, argument, ends if direct else None)
+            if wanted is not None:
+                found.setdefault(wanted.name, wanted)
     return found
 
 

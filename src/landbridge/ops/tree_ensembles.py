@@ -65,8 +65,8 @@ class _MaskedEnds:
         voted = np.where(self.nodes[..., None] < 0, _INITS[kind], voted[self.nodes])
         if self.targets:
             parts = voted.reshape(self.targets, -1, *voted.shape[1:])
-            owned = np.stack([part[..., target] for target, part in enumerate(parts)])
-            found = votes_of_targets(c, self.leaves, owned, kind)
+            votes_of_own = np.stack([part[..., target] for target, part in enumerate(parts)])
+            found = votes_of_targets(c, self.leaves, votes_of_own, kind)
         else:
             found = votes_of_leaves(c, self.leaves, voted, kind)
         return c.g.reshape(found, (self.rows, voted.shape[-1]))
@@ -121,15 +121,17 @@ def _few_leaves(c: OpContext, x: SSAValue, tests: TreeTests, nodes: TreeNodes) -
     if tests.equal.any() or np.isnan(tests.value[~tests.is_leaf]).any():
         return None
     # NaN is compared as such, or as a number that is less than others.
-    owned = tests.is_leaf | ~tests.nan_first
+    keeps_nan = tests.is_leaf | ~tests.nan_first
     fills: list[float | None] = [None, -np.inf]
-    retained = [fill for fill, used in zip(fills, (owned[~tests.is_leaf].any(), not owned.all()), strict=True) if used]
-    column = tests.feature + np.where(owned, 0, features) * (len(retained) == 2)
+    used_fills = [
+        fill for fill, used in zip(fills, (keeps_nan[~tests.is_leaf].any(), not keeps_nan.all()), strict=True) if used
+    ]
+    column = tests.feature + np.where(keeps_nan, 0, features) * (len(used_fills) == 2)
     targets, roots = _by_target(tests, nodes)
     trees = masked(tests, roots, column)
     if trees is None:
         return None
-    blocks = feature_blocks(c, x, retained or [None])
+    blocks = feature_blocks(c, x, used_fills or [None])
     return _MaskedEnds(masked_leaves(c, blocks, trees), trees.leaves, rows, targets)
 
 

@@ -55,11 +55,11 @@ def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None
     pair = np.zeros(len(tests.value), np.int64)
     pair[inner] = 1 + padded + 2 * np.arange(len(inner))
     is_leaf = (nodes < 0) | tests.is_leaf[nodes]
-    owned = np.arange(len(nodes))
+    numbers = np.arange(len(nodes))
     words = pair[nodes] | (column[nodes].astype(np.int64) << FEATURE_SHIFT)
     words |= np.where(tests.nan_first[nodes], NAN_FIRST, 0) | np.where(tests.equal[nodes], EQUAL, 0)
     # Tests of NaN fail, so a leaf continues with the node after the one in its word, which is itself.
-    words = np.where(is_leaf, np.maximum(owned - 1, 0) | _LEAF, words)
+    words = np.where(is_leaf, np.maximum(numbers - 1, 0) | _LEAF, words)
     return WalkedTrees(
         words, np.where(is_leaf, np.nan, tests.value[nodes]).astype(tests.value.dtype), nodes, count, padded
     )

@@ -72,7 +72,7 @@ class _Bufferizer:
     def __init__(self, module: IRModule) -> None:
         self.module = module
         self.copies = CopyPrims(module)
-        self.places: dict[SSAValue, SSAValue] = {}  # produced tensor -> its memref
+        self.destinations: dict[SSAValue, SSAValue] = {}  # produced tensor -> its memref
         self.values: dict[SSAValue, SSAValue] = {}  # any tensor -> the memref to read it from
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
         self.head: list[Operation] = []
@@ -113,30 +113,30 @@ class _Bufferizer:
         self.module.op.body.block.insert_op_before(main, old)
         Rewriter.erase_op(old, safe_erase=False)
 
-    def vdevice(self, value: OpResult) -> SSAValue:
+    def destination_of(self, value: OpResult) -> SSAValue:
         """Returns the memref that ``value`` is produced in."""
         at: SSAValue = value
         parts: list[tuple[OpResult, Claim]] = []  # a part of a part of ..., the innermost first
-        while isinstance(at, OpResult) and at not in self.places:
+        while isinstance(at, OpResult) and at not in self.destinations:
             claim = self.claims.of(at)
             if claim is None:
                 alloc = buffer_alloc(buffer_type(cast(AnyTensor, at.type)))
                 place_on(alloc, self.placements.get(at, vdevice_of(at.type)))
                 set_node_name(alloc, _node(at.owner))
                 self.head.append(alloc)
-                self.places[at] = alloc.memref
+                self.destinations[at] = alloc.memref
             else:
                 parts.append((at, claim))
                 at = claim.whole
-        whole = self.places.get(at, at)
+        whole = self.destinations.get(at, at)
         for part, claim in reversed(parts):
             ty = buffer_type(cast(AnyTensor, part.type))
-            whole = self.places[part] = self.view(whole, ty, claim.first, self.head_of(whole))
+            whole = self.destinations[part] = self.view(whole, ty, claim.first, self.head_of(whole))
         return whole
 
-    def head_of(self, vdevice: SSAValue) -> list[Operation]:
-        """Returns the leading operations that a view of ``vdevice`` joins: a loop body's if an iteration owns it."""
-        root = viewed(vdevice)
+    def head_of(self, buffer: SSAValue) -> list[Operation]:
+        """Returns the leading operations that a view of ``buffer`` joins: a loop body's if an iteration owns it."""
+        root = viewed(buffer)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
     def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
@@ -166,7 +166,7 @@ class _Bufferizer:
             self.body.append(shared)
             self.values[op.result] = shared.result
             return
-        target = self.values[op.result] = self.vdevice(op.result)
+        target = self.values[op.result] = self.destination_of(op.result)
         copied = memref.CopyOp(self.values[op.source], target)
         set_node_name(copied, _node(op))
         if why := crossing_reason(op):
@@ -175,7 +175,7 @@ class _Bufferizer:
 
     def lower_call(self, op: CallOp | HostCallOp) -> None:
         inputs = [self.values[v] for v in op.inputs]
-        destinations = [self.vdevice(r) for r in op.res]
+        destinations = [self.destination_of(r) for r in op.res]
         self.values.update(zip(op.res, destinations, strict=True))
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
         if op.res:
@@ -214,7 +214,7 @@ class _Bufferizer:
         self.append_copy(self.copies.part(total, first, count, dtype, vdevice), line, target, vdevice, _node(op))
 
     def lower_concat(self, op: ConcatOp) -> None:
-        whole = self.values[op.result] = self.vdevice(op.result)
+        whole = self.values[op.result] = self.destination_of(op.result)
         axis, shape = op.axis.value.data, shape_of(op.result.type)
         inner = element_count(shape[axis + 1 :])
         rows, total = element_count(shape[:axis]), shape[axis] * inner
@@ -235,7 +235,7 @@ class _Bufferizer:
             self.append_copy(prim, source, target, vdevice, _node(op))
 
     def lower_reorder(self, op: PackOp | UnpackOp) -> None:
-        target = self.values[op.result] = self.vdevice(op.result)
+        target = self.values[op.result] = self.destination_of(op.result)
         dtype, vdevice = dtype_of(op.result.type), vdevice_of(op.result.type)
         if isinstance(op, PackOp):
             prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, vdevice)
@@ -244,17 +244,17 @@ class _Bufferizer:
         self.append_copy(prim, self.values[op.source], target, vdevice, _node(op))
 
     def lower_if(self, op: IfOp) -> None:
-        destinations = [self.vdevice(r) for r in op.res]
+        destinations = [self.destination_of(r) for r in op.res]
         regions = [self.lower_branch(region.block, op.res, destinations) for region in (op.then_region, op.else_region)]
         self.values.update(zip(op.res, destinations, strict=True))
         self.body.append(IfOp(self.values[op.condition], [], regions[0], regions[1], destinations))
 
-    def lower_branch(self, old: Block, results: Sequence[SSAValue], places: Sequence[SSAValue]) -> Region:
+    def lower_branch(self, old: Block, results: Sequence[SSAValue], destinations: Sequence[SSAValue]) -> Region:
         outer, self.body = self.body, []
         self.lower_block(old)
-        for value, result, vdevice in zip(cast(YieldOp, old.last_op).values, results, places, strict=True):
+        for value, result, destination in zip(cast(YieldOp, old.last_op).values, results, destinations, strict=True):
             if not self.claims.holds(value, Claim(result, 0)):
-                self.copy(self.values[value], vdevice, 0, value.type, "branch")
+                self.copy(self.values[value], destination, 0, value.type, "branch")
         block = Block()
         block.add_ops([*self.body, YieldOp([])])
         self.body = outer
@@ -262,35 +262,35 @@ class _Bufferizer:
 
     def lower_loop(self, op: LoopOp) -> None:
         count = len(op.carried)
-        places = [self.vdevice(r) for r in op.res]
-        for value, result, vdevice in zip(op.carried, op.res, places, strict=False):
+        destinations = [self.destination_of(r) for r in op.res]
+        for value, result, destination in zip(op.carried, op.res, destinations, strict=False):
             if not self.claims.holds(value, Claim(result, 0)):
-                self.copy(self.values[value], vdevice, 0, value.type, _node(op))
+                self.copy(self.values[value], destination, 0, value.type, _node(op))
         old = op.body.block
         block = Block(arg_types=[buffer_type(cast(AnyTensor, a.type)) for a in old.args[count:]])
-        self.values.update(zip(old.args, [*places[:count], *block.args], strict=True))
-        self.places.update(zip(old.args[len(old.args) - op.rows :], block.args[len(op.scanned) :], strict=True))
+        self.values.update(zip(old.args, [*destinations[:count], *block.args], strict=True))
+        self.destinations.update(zip(old.args[len(old.args) - op.rows :], block.args[len(op.scanned) :], strict=True))
         outer, self.body, self.heads[block] = self.body, [], []
         self.lower_block(old)
-        self.end_iteration(op, places)
+        self.end_iteration(op, destinations)
         block.add_ops([*self.heads.pop(block), *self.body, YieldOp([])])
         self.body = outer
         counted, scanned = ([self.values[v] for v in of] for of in (op.count, op.scanned))
         none: list[SSAValue] = []
-        values = (counted, none, scanned, places)
+        values = (counted, none, scanned, destinations)
         self.body.append(LoopOp(op.most_trips, values, [], Region(block), ints(op.back), op.tested, _node(op)))
-        self.values.update(zip(op.res, places, strict=True))
+        self.values.update(zip(op.res, destinations, strict=True))
 
-    def end_iteration(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
+    def end_iteration(self, op: LoopOp, destinations: Sequence[SSAValue]) -> None:
         """Copy rows and carried values that could not be produced in their destinations: rows first, as they may read
         carried values that the other copies overwrite."""
         block, count = op.body.block, len(op.carried)
         yielded = cast(YieldOp, block.last_op).values
         for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):
             if not self.claims.holds(value, Claim(row, 0)):
-                self.copy(self.values[value], self.places[row], 0, value.type, _node(op))
+                self.copy(self.values[value], self.destinations[row], 0, value.type, _node(op))
         moved: list[tuple[SSAValue, SSAValue, Attribute]] = []
-        for value, argument, result, to in zip(yielded[:count], block.args, op.res, places, strict=False):
+        for value, argument, result, to in zip(yielded[:count], block.args, op.res, destinations, strict=False):
             if value is argument or self.claims.holds(value, Claim(result, 0)):
                 continue
             source = self.values[value]

@@ -67,10 +67,8 @@ class SimLazyDeviceAPI(LazyStreams):
             "allocators": ("naive", "pooled"),
         }
         self._kinds = {
-            # type: ignore[arg-type]
-            "global": MemoryKind(**(common | {"scope": "global", "host_access": "none", "coherent": False})),
-            # type: ignore[arg-type]
-            "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),
+            "global": MemoryKind(**(common | {"scope": "global", "host_access": "none", "coherent": False})),  # type: ignore[arg-type]
+            "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),  # type: ignore[arg-type]
         }
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:

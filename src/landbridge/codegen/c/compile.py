@@ -114,10 +114,10 @@ def _compile(directory: Path, number: int, source: str, compiler: Compiler, grou
     text.write_text(source, encoding="utf-8")
     command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(created)]
     # files that it leaves when it is killed are removed with the folder
-    owned = {**environment(), "TMPDIR": str(directory)}
+    child_environment = {**environment(), "TMPDIR": str(directory)}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=owned, process_group=group.number
+            command, capture_output=True, text=True, check=False, env=child_environment, process_group=group.number
         )
     except OSError as error:
         raise CodegenError(

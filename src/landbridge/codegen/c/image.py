@@ -33,8 +33,8 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     names = c_names(f for group in groups for f in group)
     sources = [print_functions(files, names, workspace=True) for files in _files(groups, usable_cores())]
     linked = link_objects([runtime_object(compiler.isa), *compile_all(sources, compiler)])
-    owned = {identifier: name for name, identifier in names.items()}
-    symbols = {owned.get(s, s): at for s, at in linked.symbols.items() if s in owned or s in _RUNTIME}
+    function_names = {identifier: name for name, identifier in names.items()}
+    symbols = {function_names.get(s, s): at for s, at in linked.symbols.items() if s in function_names or s in _RUNTIME}
     return CodeImage(
         isa=compiler.isa,
         code=linked.code,

@@ -35,8 +35,8 @@ class CUnit:
     def define(self, name: str, text: Callable[[], str]) -> str:
         """Returns ``name``, defined by ``text()`` on first use."""
         if name not in self.definitions:
-            created = text()  # it may define other helpers, which must come first
-            self.definitions[name] = created
+            definition = text()  # it may define other helpers, which must come first
+            self.definitions[name] = definition
         return name
 
     def literal(self, value: float | int, element: str) -> str:

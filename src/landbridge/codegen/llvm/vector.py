@@ -120,10 +120,10 @@ def _equalize(
     kind = f"<{wide} x {element_of(a[0])}>"
     names = []
     for text, name in (a, b):
-        owned = lanes_of(text)
-        lanes = ", ".join(f"i32 {i}" if i < owned else "i32 poison" for i in range(wide))
+        own_lanes = lanes_of(text)
+        lanes = ", ".join(f"i32 {i}" if i < own_lanes else "i32 poison" for i in range(wide))
         grown = f"shufflevector {text} {name}, {text} poison, <{wide} x i32> <{lanes}>"
-        names.append(name if owned == wide else e.emit(grown))
+        names.append(name if own_lanes == wide else e.emit(grown))
     return names[0], names[1], kind, [v if v < n else v - n + wide for v in mask]
 
 

@@ -22,9 +22,9 @@ def quotient(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int
     to the driver's own, as with infinities, zeros and the largest and smallest numbers, the driver's result is
     returned.
     """
-    owned = e.emit(Op.FDiv, result, *x)
+    driver_quotient = e.emit(Op.FDiv, result, *x)
     if result != "f32" or e.rounds_quotients:
-        return owned
+        return driver_quotient
 
     def fused(a: int, b: int, c: int) -> int:
         return e.library(glsl.OPCODES["fma"], result, a, b, c)
@@ -36,9 +36,9 @@ def quotient(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int
     quotient = e.emit(Op.FMul, result, a, reciprocal)
     for _ in range(2):
         quotient = fused(fused(less_b, quotient, a), reciprocal, quotient)
-    off = _absolute(e, e.emit(Op.FSub, result, quotient, owned), result)
-    most = e.emit(Op.FMul, result, _absolute(e, owned, result), e.constant(_SMALL, result))
-    return e.emit(Op.Select, result, e.emit(Op.FOrdLessThan, "i1", off, most), quotient, owned)
+    off = _absolute(e, e.emit(Op.FSub, result, quotient, driver_quotient), result)
+    most = e.emit(Op.FMul, result, _absolute(e, driver_quotient, result), e.constant(_SMALL, result))
+    return e.emit(Op.Select, result, e.emit(Op.FOrdLessThan, "i1", off, most), quotient, driver_quotient)
 
 
 def _absolute(e: SpirvEmitter, x: int, element: str) -> int:

@@ -164,9 +164,9 @@ def _branch(walk: GraphWalk, name: str, graph: ir.Graph, shapes: dict[str, list[
             values = inner.run_graph(graph)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError(f"{name} has operators that cannot be compiled")
-            owned = inner.owned_outputs(values)
-            shapes[name] = [shape_of(value.type) for value in owned]
-            return owned
+            results = inner.owned_outputs(values)
+            shapes[name] = [shape_of(value.type) for value in results]
+            return results
         except (UnsupportedOperatorError, BudgetError):
             raise
         except CompileError as error:

@@ -102,13 +102,13 @@ def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
 
 def _value(terms: Terms, symbol: Symbol) -> Size | None:
     """Returns the expression that ``symbol`` must be equal to if ``terms`` are 0; None if nothing follows."""
-    owned = [(product, number) for product, number in terms if symbol in dict(product)]
-    if len(owned) != 1 or owned[0][0] != ((symbol, 1),):
+    containing = [(product, number) for product, number in terms if symbol in dict(product)]
+    if len(containing) != 1 or containing[0][0] != ((symbol, 1),):
         return None
-    rest = tuple(each for each in terms if each not in owned)
+    rest = tuple(each for each in terms if each not in containing)
     if symbol.name in symbols(rest):
         return None
-    number = owned[0][1]
+    number = containing[0][1]
     units = divide_exactly(scale(rest, -1 if number > 0 else 1), abs(number))
     value = None if units is None else Size(units) * symbol.unit
     return value if isinstance(value, Size) else None
@@ -174,9 +174,9 @@ class EqualSizes:
         them.
         """
         for atom in self.broadcasting.created - self.broadcasting.known.keys():
-            owned = of_atom(atom)
+            terms = of_atom(atom)
             for value in (ZERO, atom.terms):
-                left = add(owned, scale(value, -1))
+                left = add(terms, scale(value, -1))
                 number = next(n for product, n in left if product == ((atom, 1),))
                 factor = next((n for product, n in question.difference if product == ((atom, 1),)), 0)
                 if factor and scale(left, factor) == scale(question.difference, number):

@@ -51,16 +51,16 @@ def without_external_data(proto: ModelProto) -> ModelProto:
     """
     if not any(True for _ in _external_tensors(proto)):
         return proto
-    created = onnx.ModelProto()
-    created.CopyFrom(proto)
-    for tensor in list(_external_tensors(created)):
+    light = onnx.ModelProto()
+    light.CopyFrom(proto)
+    for tensor in list(_external_tensors(light)):
         tensor.ClearField("data_location")
         del tensor.external_data[:]
         tensor.raw_data = b""
         if tensor.data_type != TensorProto.STRING:
             del tensor.dims[:]
             tensor.dims.append(0)
-    return created
+    return light
 
 
 def check_external_tensors(proto: ModelProto, name: str) -> None:

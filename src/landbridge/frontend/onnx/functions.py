@@ -89,8 +89,8 @@ def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any
                 retained.append(copy)
         del inner.attribute[:]
         inner.attribute.extend(retained)
-    created = {*function.input, *(name for inner in function.node for name in inner.output)}
+    defined = {*function.input, *(name for inner in function.node for name in inner.output)}
     for name in function.output:
-        if name not in created:  # an optional output that this node does not have
+        if name not in defined:  # an optional output that this node does not have
             function.node.append(onnx.helper.make_node("Constant", [], [name], value_int=0))
     return ir.serde.deserialize_function(function)

@@ -70,18 +70,18 @@ def load_model(
         is_parsed = isinstance(source, onnx.ModelProto)
         found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    created, off = proto, list[str]()
+    repaired, off = proto, list[str]()
     if refused is not None:
-        created = _copy(proto) if proto is source else proto
-        off = _repaired(created, name)
-    created = _with_values(_with_constants(created))
-    if refused is not None or created is not proto:
-        refused = _refusal(with_declared_types(without_external_data(created)))
+        repaired = _copy(proto) if proto is source else proto
+        off = _repaired(repaired, name)
+    repaired = _with_values(_with_constants(repaired))
+    if refused is not None or repaired is not proto:
+        refused = _refusal(with_declared_types(without_external_data(repaired)))
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {' '.join(str(refused).split())}") from refused
     if off:
         warn(f"{name} is not valid ONNX, and is taken as it is meant: {'; '.join(off)}", ModelWarning)
-    proto = with_dense_weights(_of_a_known_opset(created, name))
+    proto = with_dense_weights(_of_a_known_opset(repaired, name))
     try:
         model = ir.serde.deserialize_model(proto)
         if weights is not None:
@@ -101,9 +101,9 @@ def _repaired(proto: ModelProto, name: str) -> list[str]:
 
 
 def _copy(proto: ModelProto) -> ModelProto:
-    created = onnx.ModelProto()
-    created.CopyFrom(proto)
-    return created
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    return copy
 
 
 def release(model: ir.Model) -> None:
@@ -150,12 +150,12 @@ def _state_versions(model: ir.Model) -> None:
         if alias is not None:
             imports[""] = alias
     for function in model.functions.values():
-        owned = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
-        if not owned:
+        different = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
+        if not different:
             continue
         for node in ir.traversal.RecursiveGraphIterator(function):
-            node.version = node.version or owned.get(node.domain)
-        function.opset_imports.update({domain: model.opset_imports[domain] for domain in owned})
+            node.version = node.version or different.get(node.domain)
+        function.opset_imports.update({domain: model.opset_imports[domain] for domain in different})
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:
@@ -179,12 +179,12 @@ def _with_values(proto: ModelProto) -> ModelProto:
     """
     if not has_names(proto):
         return proto
-    created = onnx.ModelProto()
-    created.CopyFrom(proto)
-    found = without_names(created)
+    numbered = onnx.ModelProto()
+    numbered.CopyFrom(proto)
+    found = without_names(numbered)
     for labels in found:
         warn(str(labels), ModelWarning)
-    return created if found else proto
+    return numbered if found else proto
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:

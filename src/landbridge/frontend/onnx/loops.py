@@ -207,13 +207,13 @@ def _over_rows(node: ir.Node) -> ir.Node:
     scan, scanned = node.attributes, node.attributes["num_scan_inputs"].as_int()
     directions = [ir.AttrInt64s("scan_input_directions", scan["directions"].as_ints())] if "directions" in scan else []
     how = [ir.AttrGraph("body", scan["body"].as_graph()), ir.AttrInt64("num_scan_inputs", scanned), *directions]
-    created = len(node.outputs)
-    inner = ir.Node("", "Scan", rows, how, num_outputs=created, version=9, name=node.name)
+    count = len(node.outputs)
+    inner = ir.Node("", "Scan", rows, how, num_outputs=count, version=9, name=node.name)
     for i, value in enumerate(inner.outputs):
         value.name = f"{node.name}_of_row_{i}"
     body = ir.Graph(rows, inner.outputs, nodes=[inner], name=f"{node.name}_rows")
     around = [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))]
-    return ir.Node("", "Scan", given, around, num_outputs=created, version=9, name=node.name)
+    return ir.Node("", "Scan", given, around, num_outputs=count, version=9, name=node.name)
 
 
 def _rolled_scan(

@@ -176,7 +176,7 @@ class Specializations:
         """
         for i, each in enumerate(self.seen):
             known = resolved(each)
-            if each not in self.seen[:i] and not any(_overlap(known, way) for way in self.taken):
+            if each not in self.seen[:i] and not any(_overlap(known, specialization) for specialization in self.taken):
                 yield each
 
 

@@ -89,9 +89,9 @@ def _read(node: onnx.NodeProto) -> list[str]:
 
 
 def _node(table: FlatTable) -> onnx.NodeProto:
-    created = helper.make_node(table.text(5), table.texts(8), table.texts(9), table.text(0), domain=table.text(2))
-    created.attribute.extend(map(_attribute, table.tables(10)))
-    return created
+    node = helper.make_node(table.text(5), table.texts(8), table.texts(9), table.text(0), domain=table.text(2))
+    node.attribute.extend(map(_attribute, table.tables(10)))
+    return node
 
 
 def _attribute(table: FlatTable) -> AttributeProto:
@@ -117,47 +117,47 @@ def _one(field: int, make: Callable[[FlatTable], Any]) -> Callable[[FlatTable], 
 
 
 def _tensor(table: FlatTable) -> TensorProto:
-    created = TensorProto(name=table.text(0), dims=table.values(2), data_type=table.number(3, "i"))
-    if created.data_type == TensorProto.STRING:
-        created.string_data.extend(text.encode() for text in table.texts(5))
+    tensor = TensorProto(name=table.text(0), dims=table.values(2), data_type=table.number(3, "i"))
+    if tensor.data_type == TensorProto.STRING:
+        tensor.string_data.extend(text.encode() for text in table.texts(5))
     else:
-        created.raw_data = bytes(table.data(4))
-    if table.number(6) and not created.raw_data:
+        tensor.raw_data = bytes(table.data(4))
+    if table.number(6) and not tensor.raw_data:
         raise ImportModelError(
-            f"weights {created.name!r} of the .ort file are in a file of their own; give the .onnx file"
+            f"weights {tensor.name!r} of the .ort file are in a file of their own; give the .onnx file"
         )
-    return created
+    return tensor
 
 
 def _value(table: FlatTable) -> onnx.ValueInfoProto:
-    created = onnx.ValueInfoProto(name=table.text(0))
+    info = onnx.ValueInfoProto(name=table.text(0))
     kind = table.table(2)
     if kind is not None:
-        created.type.CopyFrom(_type(kind))
-    return created
+        info.type.CopyFrom(_type(kind))
+    return info
 
 
 def _type(table: FlatTable) -> onnx.TypeProto:
     value = table.table(2)
-    created = onnx.TypeProto()
+    kind = onnx.TypeProto()
     if value is None or table.number(1, "B") not in (_TENSOR, _SEQUENCE):
-        return created
+        return kind
     if table.number(1, "B") == _SEQUENCE:
         inner = value.table(0)
         if inner is not None:
-            created.sequence_type.elem_type.CopyFrom(_type(inner))
-        return created
-    created.tensor_type.elem_type = value.number(0, "i")
+            kind.sequence_type.elem_type.CopyFrom(_type(inner))
+        return kind
+    kind.tensor_type.elem_type = value.number(0, "i")
     shape = value.table(1)
     if shape is not None:
-        created.tensor_type.shape.SetInParent()
+        kind.tensor_type.shape.SetInParent()
         for entry in shape.tables(0):
-            dim, extent = created.tensor_type.shape.dim.add(), entry.table(0)
+            dim, extent = kind.tensor_type.shape.dim.add(), entry.table(0)
             if extent is not None and extent.number(0, "b") == 1:
                 dim.dim_value = extent.number(1)
             elif extent is not None and extent.text(2):
                 dim.dim_param = extent.text(2)
-    return created
+    return kind
 
 
 _ATTRIBUTES: dict[int, Callable[[FlatTable], Any]] = {

@@ -81,11 +81,11 @@ def with_dense_weights(proto: ModelProto) -> ModelProto:
     """
     if not proto.graph.sparse_initializer:
         return proto
-    created = onnx.ModelProto()
-    created.CopyFrom(proto)
-    created.graph.initializer.extend(_dense(sparse) for sparse in created.graph.sparse_initializer)
-    del created.graph.sparse_initializer[:]
-    return created
+    dense = onnx.ModelProto()
+    dense.CopyFrom(proto)
+    dense.graph.initializer.extend(_dense(sparse) for sparse in dense.graph.sparse_initializer)
+    del dense.graph.sparse_initializer[:]
+    return dense
 
 
 def with_declared_types(proto: ModelProto) -> ModelProto:
@@ -95,13 +95,13 @@ def with_declared_types(proto: ModelProto) -> ModelProto:
     """
     if not any(True for _ in _without_shape(proto)):
         return proto
-    created = onnx.ModelProto()
-    created.CopyFrom(proto)
-    for value in _without_shape(created):
+    typed = onnx.ModelProto()
+    typed.CopyFrom(proto)
+    for value in _without_shape(typed):
         if value.type.WhichOneof("value") is None:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         value.type.tensor_type.shape.SetInParent()
-    return created
+    return typed
 
 
 def _without_shape(proto: ModelProto) -> Iterator[ValueInfoProto]:

@@ -171,16 +171,16 @@ class _Roller:
             every = inner.run_graph(loop.body)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError("\n".join(walk.problems[reported:]))
-            created = every[loop.first_output :]
+            outputs = every[loop.first_output :]
             inside = OpContext(g, "Loop", 1, {})
-            following = [_as(inside, created[number], given[at]) for at, number in enumerate(moving)]
+            following = [_as(inside, outputs[number], given[at]) for at, number in enumerate(moving)]
             at = len(moving)
             if loop.going is not None:
                 following.append(_as(inside, every[0], given[at]))
                 at += 1
             if is_counted:
                 following.append(g.elementwise("next_trip", [given[at]], lambda s, v: v + 1))
-            collected = [*(created[number] for number in loop.appended), *created[len(loop.carried) :]]
+            collected = [*(outputs[number] for number in loop.appended), *outputs[len(loop.carried) :]]
             rows = [_value(inside, row) for row in collected]
             if knows:
                 self._check_iterations_are_read(g, cast(BlockArgument, given[-1]).block, reported_guards)

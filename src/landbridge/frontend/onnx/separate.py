@@ -120,20 +120,20 @@ def _read(graph: ir.Graph) -> Iterator[ir.Value]:
 
 def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], around: Captured) -> IRModule:
     """Returns the program of ``graph``, whose inputs are ``formals``, followed by the captured values ``around``."""
-    created = graph.clone(allow_outer_scope_values=True)
+    body = graph.clone(allow_outer_scope_values=True)
     outer = [*around.inputs, *around.known]
     inner = {value: ir.Value(name=f"{value.name}@around") for value in outer}
-    _exchange(created, inner)
+    _exchange(body, inner)
     shapes: dict[str, tuple[Any, ...]] = {}
     lengths = {e for formal in formals for e in formal.shape if isinstance(e, str)}
     declared: list[Extent] = []
     chosen: dict[str, tuple[Any, ...]] = {}
-    for number, (value, formal) in enumerate(zip(created.inputs, formals, strict=True)):
+    for number, (value, formal) in enumerate(zip(body.inputs, formals, strict=True)):
         value.name = value.name or f"input_{number}"
         _declare(value, formal.dtype)
         shapes[value.name] = formal.shape
     for value, x in around.inputs.items():
-        created.inputs.append(_declare(inner[value], dtype_of(x.type)))
+        body.inputs.append(_declare(inner[value], dtype_of(x.type)))
         name = str(inner[value].name)
         shapes[name] = shape_of(x.type)
         if value in around.elements:
@@ -141,14 +141,14 @@ def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], ar
             declared += around.elements[value]
     for value, array in around.known.items():
         inner[value].const_value = ir.tensor(array, name=inner[value].name)
-        created.initializers.add(inner[value])
-    for number, value in enumerate(created.outputs):
+        body.initializers.add(inner[value])
+    for number, value in enumerate(body.outputs):
         value.name = value.name or f"output_{number}"
         value.shape = None
     declared += [e for shape in shapes.values() for e in shape if not isinstance(e, str)]
     dimensions: dict[str, Extent] = {n: of_symbol(s) for n, s in dimensions_of(declared).items()}
-    model = ir.Model(created, ir_version=10)
-    created.opset_imports.update(walk.opsets)
+    model = ir.Model(body, ir_version=10)
+    body.opset_imports.update(walk.opsets)
     assert walk.import_body is not None
     module = walk.import_body(model, shapes, dimensions, chosen, lengths)
     module.around = tuple(dimensions)

@@ -54,11 +54,11 @@ def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list
     around = captured(walk, body)
     given = [c.value(x) for x in state]
     found = _Body(walk, name, body, around, given).found()
-    created = results_of(found.program)
+    results = results_of(found.program)
     joined = Joined(walk)
     outputs: list[tuple[Shape, str]] = []
     for number, value in enumerate(given):
-        shape, dtype = created[1 + number]
+        shape, dtype = results[1 + number]
         first = shape_of(value.type)
         extents = []
         for axis, extent in enumerate(shape):
@@ -74,7 +74,7 @@ def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list
     if isinstance(count, np.ndarray) and begins_if_any and known_to_go_on(body, walk.values):
         text = count.reshape(-1).tolist()[0]
         trips = text if isinstance(text, Size) else max(text, 0)
-    for number, (shape, dtype) in enumerate(created[1 + len(given) :], len(given)):
+    for number, (shape, dtype) in enumerate(results[1 + len(given) :], len(given)):
         rows = joined.extent(f"{walk.g.node}_trips", ("trips",)) if trips is None else trips
         rest = [
             e if known_around(found.program, e) else joined.extent(f"{walk.g.node}_{number}_{axis + 1}", (number, axis))
@@ -83,7 +83,7 @@ def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list
         outputs.append(((rows, *rest), dtype))
     begins = [None if x is None else c.value(x) for x in (count, condition)]
     bodies = [found.program] if found.first is None else [found.first, found.program]
-    appended = [n for n in range(len(given)) if _is_extended(body, n, created[1 + n][0])]
+    appended = [n for n in range(len(given)) if _is_extended(body, n, results[1 + n][0])]
     attributes = {"carried": len(given), "captured": len(around.inputs), "appended": appended}
     return call(walk, LOOP, [*begins, *given, *around.inputs.values()], outputs, bodies, joined.new, attributes)
 
@@ -121,12 +121,12 @@ class _Body:
         first: IRModule | None = None
         for _ in range(_MOST_TRIED):
             program = self._import(shapes)
-            created = self._created(program)
-            grown = self._grown(shapes, created)
-            if first is None and self._is_another(shapes, created, grown):
-                first, shapes = program, created  # all other iterations begin with the results of the first
+            after = self._created(program)
+            grown = self._grown(shapes, after)
+            if first is None and self._is_another(shapes, after, grown):
+                first, shapes = program, after  # all other iterations begin with the results of the first
                 continue
-            for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
+            for number, (old, new) in enumerate(zip(shapes, after, strict=True)):
                 if len(old) != len(new):
                     raise self._refused(number, f"has {len(old)} axes before an iteration and {len(new)} after it")
             if grown.keys() == self.grown.keys() and len({*grown.values()}) == len({*self.grown.values()}):

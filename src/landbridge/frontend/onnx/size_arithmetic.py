@@ -40,9 +40,9 @@ def _each(function: Callable[..., Any]) -> Evaluate:
     def evaluate(attributes: Attributes, operands: Sequence[Array]) -> Array:
         broadcast = np.broadcast_arrays(*operands)
         results = [function(*elements) for elements in zip(*(a.reshape(-1).tolist() for a in broadcast), strict=True)]
-        created = np.empty(len(results), object)
-        created[:] = results
-        return created.reshape(broadcast[0].shape)
+        array = np.empty(len(results), object)
+        array[:] = results
+        return array.reshape(broadcast[0].shape)
 
     return evaluate
 
@@ -185,9 +185,9 @@ def supposed(
 def _in_ranges(array: Array, dimensions: Mapping[str, Extent]) -> Array:
     if array.dtype != object:
         return array
-    created = np.empty(array.size, object)
-    created[:] = [replaced(e.terms, dimensions) if isinstance(e, Size) else e for e in array.flat]
-    return created.reshape(array.shape)
+    result = np.empty(array.size, object)
+    result[:] = [replaced(e.terms, dimensions) if isinstance(e, Size) else e for e in array.flat]
+    return result.reshape(array.shape)
 
 
 def counted(op_type: str, operands: Sequence[Array]) -> tuple[str, bool] | None:

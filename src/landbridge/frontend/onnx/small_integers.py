@@ -38,7 +38,7 @@ def _small_kind(value: ir.Value | None) -> ir.DataType | None:
         if node is None or node.op_type in ("Cast", "DequantizeLinear"):
             return None
         if node.op_type == "Constant":
-            created = [a.value.dtype for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
-            return created[0] if created and created[0] in _SMALL else None
+            dtypes = [a.value.dtype for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+            return dtypes[0] if dtypes and dtypes[0] in _SMALL else None
         value = node.inputs[0] if node.inputs else None
     return None

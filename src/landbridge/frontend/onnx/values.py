@@ -59,10 +59,10 @@ def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> 
     if isinstance(value, SSAValue):
         shape = shape_of(value.type)
         wanted = tuple(map(extent, shape))
-        created = value if wanted == shape else g.renamed(value, wanted)
+        result = value if wanted == shape else g.renamed(value, wanted)
         if value in g.whole:
-            g.whole[created] = renamed(g, g.whole[value], extent)
-        return created
+            g.whole[result] = renamed(g, g.whole[value], extent)
+        return result
     if isinstance(value, np.ndarray) and value.dtype == object:
         return extents_array([extent(each) for each in value.reshape(-1).tolist()]).reshape(value.shape)
     return value

@@ -103,9 +103,9 @@ def light_model(path: str | Path) -> LightModel | None:
             arrays: dict[str, _Array] = {}
             content, checked = _light(data, arrays)
         if arrays:
-            created = LightModel(file, content, checked, arrays)
+            light = LightModel(file, content, checked, arrays)
             file = -1
-            return created
+            return light
     except (_UnusualError, IndexError, ValueError):
         pass
     finally:

@@ -63,8 +63,7 @@ def _svd(a: Any, full_matrices: bool = False, compute_uv: bool = True, driver: s
 
 
 def _eigh(a: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, ...]:  # noqa: N803 - as torch calls it
-    # type: ignore[no-any-return]
-    return custom_operator("Eigh", 1, ("T", "T"), upper=0)(a, upper=int(UPLO.upper() == "U"))
+    return custom_operator("Eigh", 1, ("T", "T"), upper=0)(a, upper=int(UPLO.upper() == "U"))  # type: ignore[no-any-return]
 
 
 def _log_determinant(a: Any) -> tuple[Any, ...]:

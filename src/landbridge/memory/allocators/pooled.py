@@ -103,8 +103,7 @@ class PooledAllocator(Downstream):
         """Returns a block of ``size`` rounded up to the granule, from the pool when it has one."""
         granule = self._granule
         try:
-            # type: ignore[operator]
-            key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)
+            key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
         except TypeError:
             flat_bytes(size, self)
             raise

@@ -45,8 +45,8 @@ def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
 
 def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; returns the merged call, or None if there is no such producer."""
-    owned = pointwise_stage(graph.function(call))
-    if owned is not None and len(owned.ins) > MAX_OPERANDS:
+    own_stage = pointwise_stage(graph.function(call))
+    if own_stage is not None and len(own_stage.ins) > MAX_OPERANDS:
         return None  # a full call takes no more, and may have thousands of producers, each of which would be tested
     budget = LIGHT if last else 0
     for value in dict.fromkeys(inputs_of(call)):

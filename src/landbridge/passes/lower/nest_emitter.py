@@ -165,8 +165,7 @@ class NestEmitter:
         The first tile, unless it contains padded rows of the other end, tests padding at compile time. The other tiles
         are inside, or test padding at run time.
         """
-        # type: ignore[index]
-        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last
+        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last  # type: ignore[index]
         # 1 if the first tile is emitted separately
         is_separate = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))
 

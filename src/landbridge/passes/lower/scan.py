@@ -41,11 +41,11 @@ def scan_nest(prim: PrimView) -> Nest | None:
     if len(stage.writes) != 2 or outside[stage.writes[1].buffer] is not first.outs[0].buffer:
         return None
     result, state = stage.writes
-    owned = [i for i, r in enumerate(stage.reads) if isinstance(r, ElementAccess) and r.buffer is state.buffer]
+    state_reads = [i for i, r in enumerate(stage.reads) if isinstance(r, ElementAccess) and r.buffer is state.buffer]
     others = {r.buffer for r in stage.reads if isinstance(r, ElementAccess)} - {state.buffer}
-    if len(owned) != 1 or result.buffer in {state.buffer, *others} or state.index.uses(0):
+    if len(state_reads) != 1 or result.buffer in {state.buffer, *others} or state.index.uses(0):
         return None
-    read = stage.reads[owned[0]]
+    read = stage.reads[state_reads[0]]
     assert isinstance(read, ElementAccess)
     value = first.body.last_op.operands[0].owner if first.body.last_op else None
     if read.index != state.index or not isinstance(value, arith.ConstantOp):
@@ -64,7 +64,7 @@ def scan_nest(prim: PrimView) -> Nest | None:
         (None, value.value),
         at,
         True,
-        Scan(owned[0], back),
+        Scan(state_reads[0], back),
     )
     return Nest([LoopDim(d.extent, not i) for i, d in enumerate(nest.dims)], [main])
 
