@@ -86,7 +86,11 @@ def _stride(index: Linear, rows: int, d: int) -> int | None:
 
 
 def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:
-    """Returns the short loops of the window other than ``dim``; loops whose padding depends on the row are left out."""
+    """Returns the loops of the window other than ``dim`` that are unrolled: none of them is in a guard, except guards
+    of lanes.
+
+    Returns none if they have too many iterations together.
+    """
     tested = [g for g in read.guards if g not in lane_guards(read, lane)]
     found = [d for d in inner if d != dim and not any(g.index.uses(d) for g in tested)]
     extents = [nest.dims[d].extent for d in found]
