@@ -46,7 +46,7 @@ from landbridge.sizes.dim import declared_dimensions
 from landbridge.sizes.size import Extent, dimensions_of
 from landbridge.stages import begin_stage
 from landbridge.targets import Target
-from landbridge.targets.open_extents import takes_open_extents
+from landbridge.targets.grid import takes_open_extents
 from landbridge.warning_notes import warn
 
 if TYPE_CHECKING:

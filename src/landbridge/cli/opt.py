@@ -121,7 +121,7 @@ def _read(
         from landbridge.frontend.onnx.data_rules import DataRules
         from landbridge.frontend.onnx.importer import import_onnx
         from landbridge.sizes.dim import declared_dimensions
-        from landbridge.targets.open_extents import takes_open_extents
+        from landbridge.targets.grid import takes_open_extents
 
         declared = None if dims is None and not takes_open_extents(targets[0]) else declared_dimensions(dims or {})
         return import_onnx(file, shapes, targets, dimensions=declared, rules=DataRules(allow_links=allow_links))

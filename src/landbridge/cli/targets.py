@@ -80,7 +80,7 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 def _not_linked(form: dict[str, object]) -> str:
     """Returns why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
-    from landbridge.codegen.relocations.linkages import LINKAGES
+    from landbridge.codegen.relocations import LINKAGES
     from landbridge.targets.llvm_cpu import architecture
 
     isa = architecture(str(form.get("mtriple", "x86_64")))

@@ -26,8 +26,8 @@ from landbridge.codegen.elf_object import (
     ElfSection,
     ElfSymbol,
 )
+from landbridge.codegen.relocations import LINKAGES
 from landbridge.codegen.relocations.linkage import Linkage, Through
-from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.records import record
 from landbridge.targets.elsewhere import SOURCE

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         disable_telemetry_events,
         enable_telemetry_events,
         get_all_providers,
+        get_available_providers,
         get_build_info,
         get_device,
         get_ep_devices,
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
         set_global_thread_pool_sizes,
         set_seed,
     )
-    from landbridge.onnxruntime.providers import get_available_providers
     from landbridge.onnxruntime.sparse_tensor import OrtSparseFormat, SparseTensor
 
 __all__ = [
@@ -116,7 +116,6 @@ _NAMES_OF = {
     "model_facts": ("ModelMetadata", "NodeArg"),
     "options": ("ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
     "ort_value": ("OrtValue",),
-    "providers": ("get_available_providers",),
     "sparse_tensor": ("OrtSparseFormat", "SparseTensor"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -27,9 +27,9 @@ from landbridge.onnxruntime.optimized_model import write_optimized
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector
+from landbridge.onnxruntime.process import CPU, get_available_providers
 from landbridge.onnxruntime.profile import Profile
 from landbridge.onnxruntime.programs import Programs, as_onnxruntime, retained_programs
-from landbridge.onnxruntime.providers import CPU, get_available_providers
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
-from landbridge.onnxruntime.host_device import check_device
+from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import NodeArg
 from landbridge.onnxruntime.ort_value import OrtValue, array_at
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from landbridge.onnxruntime.host_device import check_device
+from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 
 class OrtAllocatorType(IntEnum):
@@ -77,3 +77,12 @@ class OrtArenaCfg:
 
     def __init__(self, *settings: int | Mapping[str, Any]) -> None:
         self.settings = settings
+
+
+def check_device(device_type: str, device_id: int) -> None:
+    """Raises Fail for a device other than this host's CPU."""
+    if device_type != "cpu" or device_id:
+        raise Fail(
+            f"device {device_type}:{device_id} is not there: landbridge.onnxruntime runs on cpu:0; on other devices "
+            "compile and run with landbridge itself"
+        )

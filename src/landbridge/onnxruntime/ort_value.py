@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
-from landbridge.onnxruntime.host_device import check_device
+from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import element_name, element_of
 from landbridge.onnxruntime.sparse_tensor import SparseFormError, SparseTensor
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from landbridge.onnxruntime.providers import get_available_providers
 from landbridge.onnxruntime.version import VERSION
 from landbridge.package_version import package_version
+
+#: This host's CPU by onnxruntime's name.
+CPU = "CPUExecutionProvider"
+
+
+def get_available_providers() -> list[str]:
+    """Returns the one provider: this host's CPU."""
+    return [CPU]
 
 
 def get_device() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
-from landbridge.onnxruntime.host_device import check_device
+from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import element_name, element_of
 
 Array = np.ndarray[Any, Any]

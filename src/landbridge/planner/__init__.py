@@ -18,14 +18,11 @@ from landbridge.planner.buffers import (
     ScopedPlan,
     ScopeLimits,
 )
-from landbridge.planner.checker import check
+from landbridge.planner.checker import check, check_objects, check_rows, check_scopes
 from landbridge.planner.lower_bound import lower_bound
-from landbridge.planner.object_checker import check_objects
 from landbridge.planner.object_planner import plan_objects
 from landbridge.planner.plan import plan
-from landbridge.planner.row_checker import check_rows
 from landbridge.planner.row_planner import plan_rows
-from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.scope_planner import plan_scopes
 from landbridge.planner.support import supported
 

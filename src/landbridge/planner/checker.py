@@ -1,14 +1,27 @@
-"""Checks a plan against its buffers. It shares no code with the planner, so that faults there show here."""
+"""Checks plans of bytes, rows, objects and several scopes. No code is shared with the planner, so its faults show."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import Buffer, BufferId, Plan
+from landbridge.planner.buffers import (
+    Buffer,
+    BufferId,
+    DeviceScope,
+    ObjectPlan,
+    ObjectRequest,
+    Plan,
+    RowBuffer,
+    RowPlan,
+    ScopedPlan,
+    ScopeLimits,
+)
 
 
 def check(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) -> None:
@@ -107,3 +120,66 @@ def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
                 f"buffers {b.id!r} (steps {b.start} to {b.end}, bytes {b_low} to {b_high}) and {other.id!r} "
                 f"(steps {other.start} to {other.end}, bytes {low} to {low + other.size}) overlap"
             )
+
+
+def check_rows(buffers: Sequence[RowBuffer], plan: RowPlan, rows: int | None, contiguous: bool) -> None:
+    """Raises PlanError unless every buffer has its rows, and shares none with a buffer that lives at the same time."""
+    for b in buffers:
+        mine = list(plan.rows[b.id])
+        if len(mine) != b.rows or len(set(mine)) != b.rows or any(not 0 <= row < plan.peak for row in mine):
+            raise PlanError(f"buffer {b.id!r} needs {b.rows} rows below {plan.peak} and has {mine}")
+        if contiguous and any(after != before + 1 for before, after in pairwise(mine)):
+            raise PlanError(f"the rows of buffer {b.id!r} do not follow each other: {mine}")
+    for a, b in combinations(buffers, 2):
+        if a.start < b.end and b.start < a.end and (both := set(plan.rows[a.id]) & set(plan.rows[b.id])):
+            raise PlanError(f"buffers {a.id!r} and {b.id!r} live at the same time and share rows {sorted(both)}")
+    if rows is not None and plan.peak > rows:
+        raise PlanError(f"the plan needs {plan.peak} rows and the scratchpad has {rows}")
+
+
+def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:
+    """Raises PlanError unless every request has an object that fits, shared with no request that lives at the same
+    time."""
+    used = set()
+    for r in requests:
+        shape, dtype = plan.objects[plan.uses[r.id]]
+        if dtype != r.dtype or len(shape) != len(r.shape) or any(n > m for n, m in zip(r.shape, shape, strict=True)):
+            raise PlanError(f"object {r.id!r} of {r.shape} {r.dtype} was given one of {shape} {dtype}")
+        used.add(plan.uses[r.id])
+    for a, b in combinations(requests, 2):
+        if a.start < b.end and b.start < a.end and plan.uses[a.id] == plan.uses[b.id]:
+            raise PlanError(f"objects {a.id!r} and {b.id!r} live at the same time and are the same")
+    if len(used) != len(plan.objects):
+        raise PlanError("an object is made that nothing uses")
+
+
+def check_scopes(
+    buffers: Mapping[DeviceScope, Sequence[Buffer]], limits: Mapping[DeviceScope, ScopeLimits], scoped: ScopedPlan
+) -> None:
+    """Raises PlanError unless each buffer is planned once, in its requested scope or along that scope's spills.
+
+    Every scope's plan must be correct and within its capacity.
+    """
+    requested = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
+    planned = [(id_, scope) for scope, found in scoped.plans.items() for id_ in found.offsets]
+    if sorted(map(str, requested)) != sorted(str(id_) for id_, _ in planned):
+        raise PlanError("some buffer is planned in no scope, or in two")
+    ended: dict[DeviceScope, list[Buffer]] = {}
+    where = dict(planned)
+    for id_, scope in planned:
+        wanted, buffer = requested[id_]
+        if scope != wanted:
+            legal, at = [], wanted
+            while at in limits and (to := limits[at].spill_to) is not None and to not in legal:
+                legal.append(to)
+                at = to
+            if scope not in legal or scoped.spilled.get(id_) != scope or buffer.offset is not None:
+                raise PlanError(f"buffer {id_!r} was asked for in {wanted} and is planned in {scope}")
+        if buffer.alias is not None and where.get(buffer.alias.of) != scope:
+            if not buffer.alias.optional:
+                raise PlanError(f"buffer {id_!r} is in {scope}, and what it is a view of is not")
+            buffer = replace(buffer, alias=None)
+        ended.setdefault(scope, []).append(buffer)
+    for scope, found in ended.items():
+        capacity = limits[scope].capacity if scope in limits else None
+        check(found, scoped.plans[scope], capacity)

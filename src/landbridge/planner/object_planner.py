@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import BufferId, ObjectPlan, ObjectRequest
-from landbridge.planner.object_checker import check_objects
+from landbridge.planner.checker import check_objects
 
 
 def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:

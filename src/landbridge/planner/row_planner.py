@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, BufferId, RowBuffer, RowPlan
+from landbridge.planner.checker import check_rows
 from landbridge.planner.plan import plan
-from landbridge.planner.row_checker import check_rows
 
 
 def plan_rows(

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, BufferId, DeviceScope, Plan, ScopedPlan, ScopeLimits
+from landbridge.planner.checker import check_scopes
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.plan import plan
-from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.views import least, roots, targets
 
 

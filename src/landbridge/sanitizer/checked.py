@@ -10,12 +10,23 @@ from landbridge.device.import_source import ImportSource
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.errors import InputError
+from landbridge.records import record
 from landbridge.sanitizer.block import TrackedBlock
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.order import TrackedEvent
-from landbridge.sanitizer.recorded import RecordedWork
 from landbridge.sanitizer.sanitized import SanitizedDevice, regions_of
 from landbridge.sanitizer.shadow import Shadow
+
+
+@record(slots=True)
+class RecordedWork:
+    """Work recorded on instance ``index``; replays change ``regions``, while ``rows`` of tables stay."""
+
+    inner: object
+    index: int
+    regions: list[Region]
+    rows: list[Region]
+
 
 # --- memory ----------------------------------------------------------------------------------------------------
 

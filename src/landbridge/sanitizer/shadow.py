@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 
-from landbridge.sanitizer.fills import POISON
+#: The byte that fills memory that nobody wrote yet.
+POISON = 0xCD
 
 _MOST_ALIGNED = 2 << 20
 

@@ -15,10 +15,13 @@ from landbridge.errors import DeviceError, InputError, OutOfMemoryError, Sanitiz
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
-from landbridge.sanitizer.fills import FREED, POISON, REDZONE
 from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes
 from landbridge.sanitizer.order import Order
+from landbridge.sanitizer.shadow import POISON
+
+#: The bytes that fill redzones, and memory that was freed.
+REDZONE, FREED = 0xFB, 0xDD
 
 #: A TrackedBlock that was freed, how to give it back, and whether it was filled for writes to be seen.
 _Held = tuple[TrackedBlock, Callable[[Space], None], bool]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from landbridge.records import record
+from landbridge.targets.target import Target
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -66,3 +67,9 @@ def grid_limits(target: Target) -> GridLimits | None:
         int64=bool(options.get("int64", True)),
         small_elements=bool(options.get("small-elements", True)),
     )
+
+
+def takes_open_extents(target: Target) -> bool:
+    """Returns whether ``target`` compiles kernels with open extents: loops and vectors of a CPU do, grids do not
+    yet."""
+    return grid_limits(target) is None and target.form == "vectors"

@@ -10,8 +10,7 @@ import numpy as np
 from landbridge.errors import BindError, ShapeError
 from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT
 from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
-from landbridge.vm.access_check import check_accesses, clear_report
-from landbridge.vm.index_check import check_indices
+from landbridge.vm.kernel_checks import check_accesses, check_indices, clear_report
 
 #: A function of the arguments as arrays over their memory (inputs, then destinations) and of the attributes.
 Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]

@@ -13,7 +13,7 @@ from landbridge.background_threads import check_threads
 from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
-from landbridge.codegen.relocations.linkages import LINKAGES
+from landbridge.codegen.relocations import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment
 from landbridge.records import record

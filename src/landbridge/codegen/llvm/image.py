@@ -16,7 +16,7 @@ from landbridge.codegen.llvm.compile_jobs import Job, Jobs
 from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
-from landbridge.codegen.relocations.linkages import LINKAGES
+from landbridge.codegen.relocations import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.targets.cpu_options import flushes_denormals

@@ -19,8 +19,7 @@ from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
 from landbridge.onnxruntime.options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector
-from landbridge.onnxruntime.process import get_all_providers, get_device, get_version_string
-from landbridge.onnxruntime.providers import get_available_providers
+from landbridge.onnxruntime.process import get_all_providers, get_available_providers, get_device, get_version_string
 from landbridge.onnxruntime.sparse_tensor import OrtSparseFormat, SparseTensor
 
 __all__ = [
