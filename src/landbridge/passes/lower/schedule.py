@@ -13,11 +13,10 @@ from dataclasses import replace
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.block_loops import choose_columns, choose_other_rows, choose_rows, shares_vectors
+from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_columns
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.grouped_iterations import grouped_iterations
-from landbridge.passes.lower.l1_columns import MANY, l1_columns
 from landbridge.passes.lower.l1_rows import l1_rows
-from landbridge.passes.lower.l2_columns import beyond_l2_share
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_choice import (
     choose_copied_lane,
