@@ -214,7 +214,7 @@ _MODULE_OF = {
 }
 
 
-#: Targets know no device, and are made of one by name all the same.
+#: Targets import no device; this lets them find one by name.
 find_by(lambda name: import_module("landbridge.device.registry").device(name))
 
 

@@ -15,7 +15,7 @@ from landbridge.errors import OutOfMemoryError
 
 _MEMORY, _PROCESS = Path("/proc/meminfo"), Path("/proc/self/statm")
 _GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-#: Bytes below which the machine is not asked: looking takes a tenth of a millisecond.
+#: Smaller requests are not compared with the available memory, because reading it takes a tenth of a millisecond.
 NOTICED = 16 << 20
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)

@@ -23,7 +23,7 @@ _MOST_PARTS = 4
 
 #: Bytes that glibc gives the stack of a thread where no limit says how many.
 _UNLIMITED_STACK = 2 << 20
-#: Bytes that a thread needs besides its stack until it has said that it runs: what Python maps for its objects.
+#: Bytes that a thread needs in addition to its stack until it runs: memory that Python maps for its objects.
 _FIRST_BYTES = 4 << 20
 
 

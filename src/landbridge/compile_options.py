@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Characters of a value in an error.
 _SHOWN = 60
 
-#: What each option that is no number is given as, and an example.
+#: The form of each option that is not a number, and an example.
 _FORMS: dict[str, tuple[Any, str, str]] = {
     "shapes": (Mapping, "shapes of inputs by name", '{"x": (1, 3, 224, 224)}'),
     "dims": (Mapping, "what open dimensions may be, by name", '{"W": "32..2560:8"}'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-#: How much of two words has to be alike: 'gpu' is near 'cpu' (0.67), 'nope' is not near 'opencl' (0.6).
+#: The least similarity of a suggestion: 'gpu' and 'cpu' are similar (0.67), 'nope' and 'opencl' are not (0.6).
 _SIMILARITY = 0.62
 
 

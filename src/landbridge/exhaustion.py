@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from landbridge.errors import LandbridgeError, OutOfMemoryError, ResourceLimitError
 
-#: What glibc's loader says where it has no memory for a library.
+#: Messages of glibc's loader if it has no memory for a library.
 _LOADER = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
 _NO_THREAD = "can't start new thread"
 _FILES = frozenset({errno.EMFILE, errno.ENFILE})

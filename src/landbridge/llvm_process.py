@@ -20,7 +20,7 @@ _SERVE = "import os; from landbridge.codegen.llvm.compile_jobs import serve; ser
 _TELL = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
 _TELL += "from landbridge.targets.llvm_cpu import tell_host; tell_host(); "
 
-#: The process that nobody has taken yet, and whether it has still to be asked what this host is.
+#: The process that is not in use yet, and whether it still has to describe this host.
 _begun: list[tuple[subprocess.Popen[bytes], bool]] = []
 
 

@@ -10,7 +10,7 @@ from landbridge.records import record
 HostAccess = Literal["none", "read", "write", "read_write"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
 GLOBAL_SCOPE = "global"
-#: Of the CPU: memory of the host that stays where it is.
+#: The CPU's scope of page-locked memory.
 PINNED_SCOPE = "global.pinned"
 _SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
 _ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",), ("size_classes", "naive"))

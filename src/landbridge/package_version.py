@@ -1,4 +1,4 @@
-"""The version of a package as it is installed."""
+"""Reads the version of an installed package."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from landbridge.frontend.torch.fast_paths import expand_fast_paths
 from landbridge.session import Session
 from landbridge.warning_notes import warn
 
-#: How often a tensor was changed in place, by torch's count.
+#: Returns how often a tensor was changed in place, by torch's count.
 _changes = attrgetter("_version")
-#: Programs of one graph that are kept, of different weights and numbers.
+#: The most programs of one graph that are retained, for different weights and numbers.
 _RETAINED = 16
 _OF_SESSION = ("device", "num_threads")
 

@@ -1,4 +1,4 @@
-"""The user's cache folder, where there is one."""
+"""Finds the user's cache folder, if there is one."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 #: Where this is set, a fault of Landbridge ends in its traceback.
 _TRACEBACK = "LANDBRIDGE_TRACEBACK"
-#: Set by the functions for shells that `register-python-argcomplete` makes, which ask what a line may go on with.
+#: Set by the shell functions of `register-python-argcomplete`, which request completions.
 _COMPLETE = "_ARGCOMPLETE"
-#: Commands that make something and end.
+#: Commands that write a file and end.
 _BRIEF = ("compile", "export", "inspect", "opt", "plan")
 
 

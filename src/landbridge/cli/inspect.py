@@ -51,7 +51,7 @@ def inspect(
 
 
 def _file_facts(model: Path) -> dict[str, Any]:
-    """What the header of an ``.lbx`` says: its format version."""
+    """Returns the fact in the header of an ``.lbx``: its format version."""
     from landbridge.executable.file_reader import format_version
 
     return {"format": format_version(model)}

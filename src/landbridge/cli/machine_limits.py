@@ -28,10 +28,10 @@ _READS = 8
 #: few microseconds are no part.
 _STEPS = 200_000
 _READ_BYTES = 128 << 20
-#: What no cache holds, where the last one is not known.
+#: The bytes of a read that is larger than every cache, if the size of the last cache is not known.
 _MEMORY = 64 << 20
-#: By how much a read over and over of more bytes than a cache holds exceeds it, where it finds none of them there: a
-#: server's caches of hundreds of MiB are shared, and four times as much would take seconds, and memory of gigabytes.
+#: How many bytes a repeated read must exceed a cache to find nothing in it. A server's caches have hundreds of MiB and
+#: are shared; reading four times as much would take seconds and gigabytes of memory.
 _BEYOND = 64 << 20
 ROUNDS = 7
 _ITEM = 4  # bytes of an f32

@@ -20,17 +20,17 @@ from landbridge.printable import printable
 PROGRESS_AFTER, _INTERVAL_S = 1.0, 0.1
 
 
-#: Cells of so many characters are not broken while there is another column to narrow.
+#: Cells of at most this many characters are not wrapped as long as another column can be narrowed.
 _WHOLE = 22
-#: A column of longer ones needs so many to be read.
+#: The least width of a column with longer cells.
 _LEAST = 12
 #: Blanks between columns.
 _GAP = 2
-#: Columns of what is no terminal: programs that read a table want its lines whole.
+#: The width of output that is not a terminal: programs that read a table need whole lines.
 _NO_TERMINAL = 1000
 
 _BOLD, _BOLD_RED, _BOLD_YELLOW, _ITALIC = "1", "1;31", "1;33", "3"
-#: What makes lines of a text, and begins those that go on.
+#: The characters that separate lines of a text, and the indent of continued lines.
 _OF_LINES, _INDENT = "\n\t", "  "
 _ERASE_LINE = "\r\x1b[2K"
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

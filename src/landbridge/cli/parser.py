@@ -87,7 +87,7 @@ class CommandParser:
     def usage(self) -> str:
         """Returns the usage of the command, in a line."""
         needed = [f"{p.shown} {p.metavar}" for p in self.parameters if p.names and p.required]
-        return " ".join([self._prog, *needed, "[OPTIONS]", *map(_place, self._arguments)])
+        return " ".join([self._prog, *needed, "[OPTIONS]", *map(_argument_text, self._arguments)])
 
     @property
     def help(self) -> str:
@@ -97,8 +97,8 @@ class CommandParser:
         return help_text(self.usage, self._about, {"arguments": arguments, "options": options})
 
 
-def _place(parameter: Parameter) -> str:
-    """An argument as a usage line shows it; the last one, where it repeats, with what may follow it."""
+def _argument_text(parameter: Parameter) -> str:
+    """Returns an argument as a usage line shows it; the last one, if it repeats, with the ones that may follow."""
     further = f" [{parameter.metavar} ...]" if parameter.repeats else ""
     return f"{parameter.metavar}{further}" if parameter.required else f"[{parameter.metavar}{further}]"
 

@@ -15,7 +15,7 @@ from landbridge.errors import LandbridgeError
 
 Array = np.ndarray[Any, Any]
 
-#: What a command is told to do where a peer is missing or cannot run the model.
+#: The advice if a peer is missing or cannot run the model.
 _OTHERWISE = "--alone times landbridge only, --against names others"
 
 

@@ -61,7 +61,7 @@ def _step(arena: Arena, step: int) -> str:
     return f"{name}, step {step} of {len(arena.steps)}" if _is_program(arena) else f"time {name}"
 
 
-#: What is said of a life: steps of a program have names, buffers of a file have times.
+#: The columns for a lifetime: steps of a program have names, buffers of a file have times.
 _LIFETIME = {True: ("last used by", "what"), False: ("from", "until")}
 
 

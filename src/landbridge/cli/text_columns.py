@@ -6,7 +6,7 @@ import os
 import sys
 from unicodedata import combining, east_asian_width
 
-#: Columns of what is no terminal and of one that does not say.
+#: The width of output that is not a terminal, and of a terminal of unknown width.
 USUAL = 80
 
 

@@ -70,10 +70,11 @@ class Generation:
 
 
 def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -> ModuleImage:
-    """The code of the lowered functions of ``module`` for ``target``, which its generator has ``begun`` with.
+    """Returns the code of the lowered functions of ``module`` for ``target``, for which the generator has ``begun``
+    already.
 
-    Raises CodegenError, naming the code generator: for a format that the target's device does not load, where the
-    Target declares its formats, for a function without launches, and for one with another number of operands.
+    Raises CodegenError, naming the code generator: for a format that the target's device does not load, if the Target
+    declares its formats, for a function without launches, and for one with another number of operands.
     """
     operands = {
         f.sym_name.data: sum(isinstance(ty, MemRefType) for ty in f.function_type.inputs)

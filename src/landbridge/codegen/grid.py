@@ -61,7 +61,7 @@ def grid_functions(module: ModuleOp) -> list[GridFunction]:
 
 
 def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
-    """The launches of ``function``; its kernels are called ``identifier`` and a number.
+    """Returns the launches of ``function``; its kernels are named ``identifier`` with a number.
 
     Raises CodegenError for a function not in the form of ``landbridge.passes.lower.grid``.
     """

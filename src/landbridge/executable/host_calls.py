@@ -26,7 +26,7 @@ def _calls(executable: Executable) -> Iterator[tuple[str, str]]:
 
 
 def _calls_between(segments: Sequence[Segment]) -> Iterator[tuple[str, str]]:
-    """The host operators that are called between ``segments``, and in the bodies that they run."""
+    """Yields the host operators that are called between ``segments``, and in the bodies that they run."""
     for segment in segments:
         for call in segment.calls:
             if call.operator not in (READ, LOOP, BRANCH):

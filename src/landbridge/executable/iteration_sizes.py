@@ -26,9 +26,9 @@ _Key = TypeVar("_Key")
 _Answer = TypeVar("_Answer")
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
-#: Answers that are kept, as the next run often begins with the same sizes.
+#: The most answers that are retained, because the next run often begins with the same sizes.
 _RETAINED = 8
-#: Units that a dimension may grow by in the iterations ahead, where it does not double.
+#: The most units by which a dimension may grow in the iterations ahead, if it does not double.
 _GROWS = 64
 
 

@@ -15,9 +15,9 @@ from landbridge.executable.json_form import from_json, to_json
 from landbridge.executable.parts import SizeGuard, TensorSpec
 from landbridge.records import record
 
-#: The input of a function that has what its dimensions are, where it needs to be told.
+#: The name of the input that contains a function's dimensions, if it has no other source for them.
 DIMENSIONS = "landbridge.dimensions"
-#: In place of a host operator: nothing runs, what is in a value says what dimensions are.
+#: Instead of a host operator: nothing runs, and the elements of a value are dimensions.
 READ = "landbridge.read"
 #: In place of a host operator: the first body runs, then the last one again and again, as an ONNX ``Loop`` does.
 LOOP = "landbridge.loop"

@@ -53,7 +53,9 @@ def upgrade_file(path: Path, output: Path | None = None) -> Upgrade:
 
 
 def _with_todays_texts(program: Executable, path: Path) -> Executable:
-    """``program``, whose metadata that are texts of records are written again with the fields that these have now."""
+    """Returns ``program`` with the metadata that are texts of records written again, with all fields that these have
+    now.
+    """
     try:
         texts = {}
         if SEGMENTS in program.metadata:

@@ -24,9 +24,9 @@ def _results(_: HostValue, *, pixel_format: str = "RGB") -> Results:
 
 @host_operator("", "ImageDecoder", since=20, results=_results)
 def image_decoder(encoded: Array, *, pixel_format: str = "RGB") -> Array:
-    """The pixels of the file whose bytes are ``encoded``: (rows, columns, channels) of uint8.
+    """Returns the pixels of the file whose bytes are ``encoded``: (rows, columns, channels) of uint8.
 
-    Raises InputError where it is no image, or Pillow is not installed in this process.
+    Raises InputError if it is not an image, or if Pillow is not installed in this process.
     """
     try:
         from PIL import Image, UnidentifiedImageError

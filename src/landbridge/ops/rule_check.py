@@ -171,7 +171,9 @@ def _same(word: str, value: Extent | Shape, name: str, facts: _Facts) -> bool:
 
 
 def _check_attributes(c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:
-    """Attributes, and constant operands that are their newer form; their values join the names."""
+    """Check attributes, and constant operands that replace them in newer opsets; their values are added to the
+    names.
+    """
     values: dict[str, Any] = {}
     for name, legal in declared.attributes.items():
         operand, value = given.get(name), c.attribute(name)

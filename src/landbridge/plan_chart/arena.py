@@ -109,7 +109,7 @@ class Arena:
         return max(range(len(self.steps)), key=self.live_bytes.__getitem__, default=0)
 
     def with_capacity(self, capacity: int | None) -> Arena:
-        """This arena in a scope of ``capacity`` bytes."""
+        """Returns this arena in a scope of ``capacity`` bytes."""
         return replace(self, capacity=capacity)
 
     def holders(self, step: int) -> list[ArenaBlock]:

@@ -20,9 +20,9 @@ _SHARED = (
 def sheet(
     size: tuple[float, float], title_id: str, title: str, style: str, body: Iterable[str], message: str = ""
 ) -> str:
-    """A whole SVG file of ``size`` in user units, on one page of which is ``title``, ``message`` below it and ``body``.
+    """Returns a whole SVG file of ``size`` in user units, one page with ``title``, ``message`` below it and ``body``.
 
-    ``title_id`` is what kind of picture it is, for who hears it read; ``style`` is from ``light_and_dark``.
+    ``title_id`` names the kind of picture for screen readers; ``style`` is from ``light_and_dark``.
     """
     width, height = size
     return "\n".join(

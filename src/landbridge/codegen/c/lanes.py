@@ -23,9 +23,10 @@ def helper(
     native: str | None,
     arguments: str = "",
 ) -> str:
-    """The definition of ``name``: ``rule`` on each lane, or the expression ``native`` on whole vectors ``a b c``.
+    """Returns the definition of ``name``: ``rule`` on each lane, or the expression ``native`` on whole vectors ``a b
+    c``.
 
-    ``arguments`` is the parameter list where it differs from ``kinds`` by value.
+    ``arguments`` is the parameter list, if it is not ``kinds`` by value.
     """
     params = "abc"[: len(kinds)]
     arguments = arguments or ", ".join(f"{k.text} {p}" for k, p in zip(kinds, params, strict=True))

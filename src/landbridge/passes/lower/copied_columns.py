@@ -36,7 +36,7 @@ class CopiedColumns:
 
     @property
     def memories(self) -> list[SSAValue]:
-        """The memory of the copies."""
+        """Returns the memory of the copies."""
         return [copy.buffer for _, copy in self.copies]
 
     def nest(self, nest: Nest) -> Nest:
