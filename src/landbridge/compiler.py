@@ -97,7 +97,7 @@ def compile(
     - ``alias``: outputs that may be the memory of an input, ``{"present": "past"}``: a caller may bind one buffer to
       both, as ``Session.bind_state`` does, and kernels write there what is new. One that would overwrite what is still
       read is refused, with the node. Updates of parts of an input (ScatterND, TensorScatter) have it by themselves.
-      ``"auto"`` requests it for the caches that are found: of GroupQueryAttention, and Concat of past and new steps.
+      ``"auto"`` requests it for the caches that are found: of attention, and Concat of past and new steps.
     - ``dump``: a directory for the IR after each pass.
     - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
       are refused before the work is done.

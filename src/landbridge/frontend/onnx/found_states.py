@@ -9,12 +9,14 @@ import onnx_ir as ir
 
 from landbridge.executable.state_names import named_states
 from landbridge.frontend.onnx.alias_shapes import declare_unified
-from landbridge.frontend.onnx.retained_buffers import keep_rooms
+from landbridge.frontend.onnx.retained_buffers import has_cache, keep_rooms
 from landbridge.frontend.onnx.written_steps import write_steps_in_place
 
 #: By operator: its inputs that are caches, and the outputs that are these with new steps.
 _CACHES: dict[tuple[str, str], tuple[tuple[int, int], ...]] = {
     ("com.microsoft", "GroupQueryAttention"): ((3, 1), (4, 2)),
+    ("com.microsoft", "MultiHeadAttention"): ((6, 1), (7, 2)),
+    ("com.microsoft", "DecoderMaskedMultiHeadAttention"): ((5, 1), (6, 2)),
 }
 
 
@@ -53,6 +55,8 @@ def _appended_to(output: ir.Value, named: ir.Value | None) -> ir.Value | None:
         return None
     for place, number in _CACHES.get((node.domain, node.op_type), ()):
         if number < len(node.outputs) and node.outputs[number] is output and place < len(node.inputs):
-            return node.inputs[place]
+            past = node.inputs[place]
+            if node.op_type == "GroupQueryAttention" or (past is not None and has_cache(node, past, output)):
+                return past
     is_concat = node.op_type == "Concat" and node.domain in ("", "ai.onnx") and len(node.inputs) == 2
     return named if is_concat and node.inputs[0] is named else None

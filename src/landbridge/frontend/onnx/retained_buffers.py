@@ -17,6 +17,24 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+#: By operator that keeps its cache by a Concat: the places of past keys and values among its inputs, of which the
+#: outputs from 1 on are what is kept, the place of a length that it has already, and of the one that it gets.
+_CACHES = {"MultiHeadAttention": ((6, 7), 8, 10), "DecoderMaskedMultiHeadAttention": ((5, 6), 7, 11)}
+#: The axis of steps in a cache of (batch, heads, steps, size).
+_CACHE_AXIS = 2
+
+
+def has_cache(node: ir.Node, past: ir.Value, output: ir.Value) -> bool:
+    """Returns whether ``output`` is ``past`` with the steps of ``node`` appended, by a node that keeps no length."""
+    if node.domain != "com.microsoft" or node.op_type not in _CACHES:
+        return False
+    places, length, _ = _CACHES[node.op_type]
+    given = [*node.inputs, *[None] * (length + 1)]
+    kept = list(node.outputs)[1:]
+    return given[length] is None and any(
+        given[place] is past and at < len(kept) and kept[at] is output for at, place in enumerate(places)
+    )
+
 
 def keep_rooms(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = False) -> None:
     """Keep each state of ``alias`` (outputs to inputs, by name) that ``graph`` computes by such a Concat in its
@@ -29,7 +47,12 @@ def keep_rooms(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = Fa
     by_growth: dict[object, tuple[ir.Value, object]] = {}
     for output in graph.outputs:
         past, node = inputs.get(alias.get(output.name or "", "")), output.producer()
-        if past is None or node is None or node.op_type != "Concat" or node.domain not in ("", "ai.onnx"):
+        if past is None or node is None:
+            continue
+        if has_cache(node, past, output) and past.shape is not None:
+            _give_length(graph, node, past, _length(graph, past, _CACHE_AXIS, lengths, None))
+            continue
+        if node.op_type != "Concat" or node.domain not in ("", "ai.onnx"):
             continue
         if len(node.inputs) == 2 and node.inputs[0] is past and past.shape is not None:
             axis = node.attributes["axis"].as_int() % len(past.shape)
@@ -79,6 +102,21 @@ def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, leng
     present.type, present.shape, name = past.type, past.shape, output.name
     graph.remove(node, safe=True)
     output.name, present.name = None, name
+
+
+def _give_length(graph: ir.Graph, node: ir.Node, past: ir.Value, length: ir.Value) -> None:
+    """Let ``node``, attention with ``past`` in a buffer, and what else reads that, know its ``length``."""
+    at = _CACHES[node.op_type][2]
+    if len(node.inputs) <= at:
+        node.resize_inputs(at + 1)
+    node.replace_input_with(at, length)
+    uses = [use for use in past.uses() if use.node is not node]
+    if uses:
+        read = ir.node("InUse", [past, length], {"axis": _CACHE_AXIS}, domain="landbridge", name=f"{past.name}.InUse")
+        read.outputs[0].name = f"{past.name}.InUse.0"
+        graph.insert_before(graph[0], read)
+        for use in uses:
+            use.node.replace_input_with(use.idx, read.outputs[0])
 
 
 def _counted(graph: ir.Graph, new: ir.Value | None, axis: int) -> tuple[ir.Value, int] | None:

@@ -31,7 +31,7 @@ def quantized_attention(n: NodeFacts) -> str:
 @defined(
     _MS,
     "MultiHeadAttention",
-    "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, cache_indirection",
+    "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, cache_indirection, length",
     "output, present_key, present_value, qk",
 )
 def multi_head_attention(n: NodeFacts) -> str:
@@ -69,7 +69,8 @@ def multi_head_attention(n: NodeFacts) -> str:
 @defined(
     _MS,
     "DecoderMaskedMultiHeadAttention",
-    "query, key, value, mask, attention_bias, past_key, past_value, past_length, beam_width, cache_indirection, bias",
+    "query, key, value, mask, attention_bias, past_key, past_value, past_length, beam_width, cache_indirection, bias, "
+    "length",
     "output, present_key, present_value, qk",
 )
 def decoder_attention(n: NodeFacts) -> str:
@@ -162,6 +163,13 @@ def _with_past(n: NodeFacts) -> str:
     pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
     if n.has("past_length"):
         return " ".join(retained_in_buffer(*names) for names in pairs)
+    if n.has("length"):  # past and present are one buffer
+        return " ".join(
+            f"""{retained} = landbridge.Append <axis = 2> ({past}, {new}, length)
+            {new}_total = landbridge.LengthAfter <axis = 2> (length, {new}, {past})
+            {both} = landbridge.InUse <axis = 2> ({retained}, {new}_total)"""
+            for new, past, retained, both in pairs
+        )
     return " ".join(
         f"{both} = Concat <axis = 2> ({past}, {new}) {retained} = Identity ({both})"
         for new, past, retained, both in pairs
