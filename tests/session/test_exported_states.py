@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 
 import landbridge as lb
+from landbridge.executable.state_growth import growths_of
 from tests.session.exported_decoders import CAPACITY, FORMS, HEADS, LAYERS, SIZE, WORDS, Form
 
 Array = np.ndarray[Any, Any]
@@ -89,3 +92,29 @@ def test_beams_are_forks(name: str) -> None:
             np.testing.assert_allclose(session(feeds)["logits"].numpy(), theirs.step(feeds), rtol=1e-4, atol=1e-5)
             pasts[state] = theirs.past
             assert state.length == 5 + number
+
+
+def test_auto_names_no_state_where_there_is_none() -> None:
+    """A Concat whose names say nothing is none, and what is asked for is one of the forms of alias=."""
+    concat = helper.make_node("Concat", ["a", "b"], ["c"], axis=0)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"N{name}", 2]) for name in "abc"]
+    graph = helper.make_graph([concat], "g", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    executable = lb.compile(model, alias="auto")
+    assert executable.main.aliases == ()
+    assert [spec.name for spec in executable.main.inputs] == ["a", "b"]
+    with pytest.raises(lb.InputError, match="alias= takes names of inputs by output"):
+        lb.compile(model, alias="all")  # type: ignore[call-overload]
+
+
+def test_how_states_grow_is_in_the_file_and_in_printed_ir(tmp_path: Path) -> None:
+    form = FORMS["torch, StaticCache"]
+    executable = lb.compile(form.model(), dump=tmp_path / "ir")
+    executable.save(tmp_path / "static.lbx")
+    state = lb.Session(lb.load(tmp_path / "static.lbx")).bind_state()
+    assert (state.length, state.capacity) == (0, CAPACITY)
+    printed = next(iter(sorted((tmp_path / "ir").glob("*alias*.mlir")))).read_text()
+    assert "lb.growth" in printed
+    names = {growth.name: growth for growth in growths_of(executable)["main"]}
+    assert set(names) == set(state.pairs.values())
+    assert {(growth.axis, growth.after, growth.positions) for growth in names.values()} == {(2, 1, "cache_position")}

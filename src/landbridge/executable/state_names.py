@@ -13,8 +13,9 @@ from collections.abc import Iterable
 _BEFORE = (
     re.compile(r"past_key_values?(?P<rest>.*)"),
     re.compile(r"(?:past|prev|previous|initial|init|old|last)[._]?(?P<rest>.*)"),
-    re.compile(r"(?:in|input)[._]?(?P<rest>.+)"),
-    re.compile(r"(?P<rest>.+?)[._]?(?:past|prev|previous|init|initial|old|in|input)"),
+    re.compile(r"(?:in|input)[._](?P<rest>.+)"),
+    re.compile(r"(?P<rest>.+?)[._]?(?:past|prev|previous|init|initial|old)"),
+    re.compile(r"(?P<rest>.+?)[._](?:in|input)"),
     re.compile(r"(?P<rest>[a-zA-Z])_?0"),
     re.compile(r"(?P<rest>.+)"),
 )
@@ -22,8 +23,9 @@ _BEFORE = (
 _AFTER = (
     re.compile(r"present_key_values?(?P<rest>.*)"),
     re.compile(r"(?:present|next|new|updated)[._]?(?P<rest>.*)"),
-    re.compile(r"(?:out|output)[._]?(?P<rest>.+)"),
-    re.compile(r"(?P<rest>.+?)[._]?(?:present|next|new|updated|out|output)"),
+    re.compile(r"(?:out|output)[._](?P<rest>.+)"),
+    re.compile(r"(?P<rest>.+?)[._]?(?:present|next|new|updated)"),
+    re.compile(r"(?P<rest>.+?)[._](?:out|output)"),
     re.compile(r"(?P<rest>[a-zA-Z])_?[nN]"),
     re.compile(r"(?P<rest>.+?)_?N"),
     re.compile(r"Y_(?P<rest>[hc])"),

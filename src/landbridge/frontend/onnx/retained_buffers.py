@@ -30,9 +30,9 @@ def has_cache(node: ir.Node, past: ir.Value, output: ir.Value) -> bool:
         return False
     places, length, _ = _CACHES[node.op_type]
     given = [*node.inputs, *[None] * (length + 1)]
-    kept = list(node.outputs)[1:]
+    presents = list(node.outputs)[1:]
     return given[length] is None and any(
-        given[place] is past and at < len(kept) and kept[at] is output for at, place in enumerate(places)
+        given[place] is past and at < len(presents) and presents[at] is output for at, place in enumerate(places)
     )
 
 
