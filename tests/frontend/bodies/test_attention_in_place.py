@@ -74,3 +74,42 @@ def test_a_history_in_one_buffer(form: str) -> None:
             np.testing.assert_allclose(tensor.numpy()[:, :, : state.length], past[name], rtol=1e-5, atol=1e-6)
         where.add(tuple(tensor.data_address for tensor in state.tensors.values()))
     assert len(where) == 1
+
+
+def onnx_attention(*, in_rows: bool, opset: int) -> ModelProto:
+    """Attention of ONNX, of heads or of rows, with a mask that is an input."""
+    shape: list[int | str] = [BATCH, "S", WIDTH] if in_rows else [BATCH, HEADS, "S", SIZE]
+    floats: dict[str, list[int | str]] = dict.fromkeys("qkv", shape)
+    floats |= {"mask": [BATCH, 1, "S", "T"]} | {name: [BATCH, HEADS, "P", SIZE] for name in ("past_k", "past_v")}
+    results = {"y": shape, "present_k": [BATCH, HEADS, "T", SIZE], "present_v": [BATCH, HEADS, "T", SIZE]}
+    sides = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in side.items()]
+        for side in (floats, results)
+    ]
+    heads = {"q_num_heads": HEADS, "kv_num_heads": HEADS} if in_rows else {}
+    node = helper.make_node("Attention", ["q", "k", "v", "mask", "past_k", "past_v"], list(results), "attend", **heads)
+    graph = helper.make_graph([node], "g", *sides)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11)
+
+
+@pytest.mark.parametrize(("in_rows", "opset"), [(True, 23), (False, 24)])
+def test_attention_of_onnx(in_rows: bool, opset: int) -> None:
+    graph, rng = onnx_attention(in_rows=in_rows, opset=opset), np.random.default_rng(4)
+    session = lb.Session(lb.compile(graph, alias="auto"))
+    state = session.bind_state(capacity=12)
+    theirs = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    past: dict[str, Array] = {name: np.zeros((BATCH, HEADS, 0, SIZE), np.float32) for name in state.pairs.values()}
+    where = set()
+    for steps, length in ((4, 0), (1, 4), (2, 3)):
+        state.rewind(length)
+        shape = (BATCH, steps, WIDTH) if in_rows else (BATCH, HEADS, steps, SIZE)
+        feeds = {name: rng.standard_normal(shape).astype(np.float32) for name in "qkv"}
+        feeds["mask"] = rng.standard_normal((BATCH, 1, steps, length + steps)).astype(np.float32)
+        past = {name: value[:, :, :length].copy() for name, value in past.items()}
+        expected, *presents = theirs.run(None, feeds | past)
+        past = dict(zip(past, presents, strict=True))
+        np.testing.assert_allclose(session(feeds)["y"].numpy(), expected, rtol=1e-4, atol=1e-5)
+        for name, tensor in state.tensors.items():
+            np.testing.assert_allclose(tensor.numpy()[:, :, : state.length], past[name], rtol=1e-5, atol=1e-6)
+        where.add(tuple(tensor.data_address for tensor in state.tensors.values()))
+    assert len(where) == 1

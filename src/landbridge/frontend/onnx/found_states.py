@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from landbridge.executable.state_names import named_states
 from landbridge.frontend.onnx.alias_shapes import declare_unified
+from landbridge.frontend.onnx.attention_caches import CACHES, append_before_attention, may_append
 from landbridge.frontend.onnx.retained_buffers import has_cache, keep_rooms
 from landbridge.frontend.onnx.written_steps import write_steps_in_place
 
@@ -27,6 +28,7 @@ def prepare_states(graph: ir.Graph, alias: Mapping[str, str] | Literal["auto"] |
     """
     write_steps_in_place(graph)
     states = found_aliases(graph) if alias == "auto" else dict(alias or {})
+    append_before_attention(graph, states)
     keep_rooms(graph, states, together=alias == "auto")
     declare_unified(graph, states)
     return states
@@ -58,5 +60,8 @@ def _appended_to(output: ir.Value, named: ir.Value | None) -> ir.Value | None:
             past = node.inputs[place]
             if node.op_type == "GroupQueryAttention" or (past is not None and has_cache(node, past, output)):
                 return past
+    for place, number in CACHES if may_append(node) else ():
+        if node.outputs[number] is output:
+            return node.inputs[place]
     is_concat = node.op_type == "Concat" and node.domain in ("", "ai.onnx") and len(node.inputs) == 2
     return named if is_concat and node.inputs[0] is named else None
