@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import landbridge as lb
 from landbridge.executable.state_growth import growths_of
+from tests.cli.command_line import invoke
 from tests.session.exported_decoders import CAPACITY, FORMS, HEADS, LAYERS, SIZE, WORDS, Form
 
 Array = np.ndarray[Any, Any]
@@ -118,3 +120,12 @@ def test_how_states_grow_is_in_the_file_and_in_printed_ir(tmp_path: Path) -> Non
     names = {growth.name: growth for growth in growths_of(executable)["main"]}
     assert set(names) == set(state.pairs.values())
     assert {(growth.axis, growth.after, growth.positions) for growth in names.values()} == {(2, 1, "cache_position")}
+
+
+def test_commands_show_states_and_how_they_grow(tmp_path: Path) -> None:
+    onnx.save(FORMS["onnxruntime-genai"].model(), tmp_path / "decoder.onnx")
+    model, program = str(tmp_path / "decoder.onnx"), str(tmp_path / "decoder.lbx")
+    assert invoke(["compile", model, "--alias", "auto", "-o", program]).exit_code == 0
+    inspected = invoke(["inspect", program]).stdout
+    assert "present.1.value  past_key_values.1.value" in inspected
+    assert "T - sequence_length" in inspected

@@ -122,13 +122,16 @@ def _report(
     if limits is not None:
         _draw(timed, limits, model, svg, html, [*executable.sources, model, *files.values()])
     if json:
-        emit(_described(model, timed, limits) | {"threads": threads, "on": on})
+        aliases = dict(executable.main.aliases)
+        emit(_described(model, timed, limits) | {"threads": threads, "on": on, "aliases": aliases})
         return
     if limits is None and not has_compiler():
         message("what the machine can do at most is measured where the compiler is: pip install 'landbridge[compile]'")
     if not facts_of(executable):
         message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
     _print(timed, limits, top)
+    aliases = list(executable.main.aliases)
+    table("outputs that may be the memory of an input", ("output", "input"), aliases)
 
 
 def _host_target(executable: Executable) -> Target | None:

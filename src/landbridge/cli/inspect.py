@@ -71,6 +71,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
     from landbridge.cli.models import at_sizes, describe_memory, describe_tensor
     from landbridge.executable.instance import dimensions
     from landbridge.executable.kernel_facts import facts_of
+    from landbridge.executable.state_growth import growths_of
     from landbridge.sizes.size import expected_size, of_symbol
     from landbridge.targets import Target
 
@@ -83,6 +84,10 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
         "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
         "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
         "aliases": dict(executable.main.aliases),
+        "growth": [
+            {"input": g.name, "axis": g.axis, "before": str(g.before), "after": str(g.after), "positions": g.positions}
+            for g in growths_of(executable).get("main", ())
+        ],
         "dimensions": {name: asdict(declared) for name, declared in executable.dimensions.items()},
         "targets": [str(Target.from_json(module.target)) for module in executable.modules],
         "compiled_by": executable.metadata.get("landbridge"),
@@ -108,6 +113,8 @@ def _print(result: dict[str, Any]) -> None:
     named = [("input", tensor) for tensor in result["inputs"]] + [("output", tensor) for tensor in result["outputs"]]
     table("tensors", ("", "name", "shape", "dtype"), [(k, t["name"], _shape(t["shape"]), t["dtype"]) for k, t in named])
     table("outputs that may be the memory of an input", ("output", "input"), list(result.get("aliases", {}).items()))
+    grown = [(g["input"], g["axis"], g["before"], g["after"], g["positions"] or "-") for g in result.get("growth", [])]
+    table("states that grow", ("input", "axis", "before a run", "after it", "from the largest of"), grown)
     rows = [
         (n, d["low"], "any" if d["high"] is None else d["high"], d["multiple_of"], result["at"][n])
         for n, d in result.get("dimensions", {}).items()
