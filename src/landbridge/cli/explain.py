@@ -130,8 +130,7 @@ def _report(
     if not facts_of(executable):
         message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
     _print(timed, limits, top)
-    aliases = list(executable.main.aliases)
-    table("outputs that may be the memory of an input", ("output", "input"), aliases)
+    table("outputs that may be the memory of an input", ("output", "input"), list(executable.main.aliases))
 
 
 def _host_target(executable: Executable) -> Target | None:

@@ -42,10 +42,10 @@ def _replace(graph: ir.Graph, node: ir.Node) -> None:
     heads = [node.attributes.get(name) for name in ("q_num_heads", "kv_num_heads")]
 
     def op(kind: str, given: list[ir.Value | None], name: str, **attributes: object) -> ir.Value:
-        made = ir.node(kind, given, attributes, name=f"{node.name}.{name}")  # type: ignore[arg-type]
-        made.outputs[0].name = f"{node.name}.{name}.0"
-        created.append(made)
-        return made.outputs[0]
+        built = ir.node(kind, given, attributes, name=f"{node.name}.{name}")  # type: ignore[arg-type]
+        built.outputs[0].name = f"{node.name}.{name}.0"
+        created.append(built)
+        return built.outputs[0]
 
     def as_heads(value: ir.Value | None, number: ir.Attr | None, name: str) -> ir.Value | None:
         """(batch, steps, heads * size) as (batch, heads, steps, size)."""
