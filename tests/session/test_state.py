@@ -173,6 +173,23 @@ def test_a_step_beyond_the_capacity_is_refused_before_anything_is_written(grown:
     history.step(state, 2)
 
 
+def test_a_step_that_ends_early_leaves_length_and_contents(grown: lb.Executable) -> None:
+    """A run that is ended between its kernels: what it may have written lies behind the length."""
+    history = History(lb.Session(grown))
+    state = history.new(9)
+    history.step(state, 3)
+    feeds = feeds_of(history.rng, BATCH, 2, 3)
+    for name, value in feeds.items():
+        history.session.set_input(name, value)
+    with lb.no_copies(kernels=True):
+        for use in (history.session.run, lambda: history.session(feeds)):
+            with pytest.raises(lb.CopyForbiddenError):
+                use()
+    assert state.length == 3
+    history.check(state)
+    history.step(state, 4)
+
+
 def test_run_async_continues_a_state(grown: lb.Executable) -> None:
     history = History(lb.Session(grown))
     state = history.new(8)
