@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from landbridge.errors import LandbridgeError, OutOfMemoryError, ResourceLimitError
+from landbridge.identity_map import IdentityMap
 
 #: Messages of glibc's loader if it has no memory for a library.
 _LOADER = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
@@ -56,10 +57,10 @@ def memory_cause(error: BaseException) -> BaseException | None:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yields ``error`` and the errors that caused it."""
-    seen: set[int] = set()
+    seen: IdentityMap[BaseException, None] = IdentityMap()  # errors of others may compare by content
     following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
+    while following is not None and following not in seen:
+        seen[following] = None
         yield following
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 

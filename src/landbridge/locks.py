@@ -33,8 +33,8 @@ _IMPORTED = frozenset(
     {"landbridge", "google", "llvmlite", "ml_dtypes", "numba", "numpy", "onnx", "onnx_ir", "tvm_ffi", "xdsl"}
 )
 
-#: By identity, as a table may change while another thread reads it and a WeakSet may not.
-_locks: dict[int, weakref.ref[RLock]] = {}
+#: References to all locks, in a dict, as that may change while another thread reads it and a WeakSet may not.
+_locks: dict[weakref.ref[RLock], None] = {}
 _held: list[RLock] = []
 
 
@@ -52,12 +52,12 @@ def adopt(lock: object) -> None:
 
 
 def _enter(lock: RLock) -> None:
-    key, forget = id(lock), _locks.pop
-    _locks[key] = weakref.ref(lock, lambda _: forget(key, None))
+    forget = _locks.pop  # this module may be cleared by then
+    _locks[weakref.ref(lock, lambda gone: forget(gone, None))] = None
 
 
 def _all_locks() -> list[RLock]:
-    return [lock for known in list(_locks.values()) if (lock := known()) is not None]
+    return [lock for known in list(_locks) if (lock := known()) is not None]
 
 
 _T = TypeVar("_T")

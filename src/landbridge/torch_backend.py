@@ -57,7 +57,8 @@ class CompiledGraph:
             for number, given in enumerate(example_inputs)
             if isinstance(given, torch.Tensor) and number not in (*self._weights, *self._values)
         ]
-        #: By numbers and the identity of weights: these, the count of changes of each, and what runs for them.
+        #: By numbers and the identity of weights: these, which stay alive so that no other tensor gets the identity of
+        #: one, the count of changes of each, and what runs for them. Tensors are no keys: they compare by elements.
         self._created: dict[tuple[float, ...], tuple[list[Any], list[int], Session | None]] = {}
 
     def __call__(self, *args: Any) -> list[Any]:

@@ -182,6 +182,38 @@ def test_two_streams_that_nothing_orders_are_a_race(lazy):
     lazy.api.free_data_space(space)
 
 
+def test_work_of_a_freed_stream_is_not_ordered_before_that_of_a_new_one(lazy):
+    """A new stream often lies at the address of one that was freed, and is another queue all the same."""
+    streams, space, target = lazy.capability(Streams), alloc(lazy, 64), host(bytes(8))
+    seen = []
+    for _ in range(20):  # some of them at the same address
+        stream = streams.create_stream(0)
+        seen.append(id(stream.handle))
+        first, _retained = put(lazy, space, bytes(64), stream)
+        streams.free_stream(stream)
+        del stream
+        other = streams.create_stream(0)
+        with pytest.raises(SanitizerError, match=r"race: copy_data_from_to of 8 bytes .*which writes it"):
+            lazy.api.copy_data_from_to(Region(space), target[0], 8, other, target[1])
+        streams.free_stream(other)
+        del other
+        first.synchronize()
+    assert len(set(seen)) < len(seen)
+    lazy.api.free_data_space(space)
+
+
+def test_streams_that_were_freed_are_forgotten_when_their_work_is_done(lazy):
+    streams, space, clocks = lazy.capability(Streams), alloc(lazy, 64), lazy.api.order.clocks
+    known = len(clocks._queues)
+    for _ in range(3):
+        stream = streams.create_stream(0)
+        put(lazy, space, bytes(64), stream)[0].synchronize()
+        streams.free_stream(stream)
+    assert len(clocks._queues) == known and len(clocks._host) <= known
+    lazy.api.free_data_space(space)
+    assert not kinds()
+
+
 @pytest.mark.parametrize("way", ["sync", "event", "wait", "apart"])
 def test_two_streams_that_are_ordered_or_apart_are_not(lazy, way):
     streams, events = lazy.capability(Streams), lazy.capability(Events)

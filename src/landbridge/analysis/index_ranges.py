@@ -46,7 +46,7 @@ class IndexRanges:
 
     def __init__(self) -> None:
         self._atoms: list[_Atom] = []
-        self._forms: dict[int, Form] = {}  # by id of the value: values are hashed by it as well, only more slowly
+        self._forms: dict[SSAValue, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
         self._results = ScopedResults()
         self._created: dict[tuple[Any, ...], Form] = {}
@@ -54,14 +54,14 @@ class IndexRanges:
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """Record that ``value`` lies between these forms of older values."""
         self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
-        self._forms[id(value)] = Form({len(self._atoms) - 1: 1})
+        self._forms[value] = Form({len(self._atoms) - 1: 1})
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
         """Record that ``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
-        self._forms[id(value)] = low.plus(Form({len(self._atoms) - 1: 1}), step)
+        self._forms[value] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
         """Returns whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
@@ -78,8 +78,8 @@ class IndexRanges:
 
     def form(self, value: SSAValue) -> Form:
         """Returns ``value`` as a linear form."""
-        if (found := self._forms.get(id(value))) is None:
-            found = self._forms[id(value)] = self._formed(value)
+        if (found := self._forms.get(value)) is None:
+            found = self._forms[value] = self._formed(value)
         return found
 
     def range_of(self, form: Form) -> tuple[Number, Number]:

@@ -63,7 +63,7 @@ class OpenRanges:
         #: Atoms that may be 0 elsewhere, but not where there are tasks, or at this point.
         self._everywhere = self._known = not_zero_where(tasks) if self._may_be_empty else {}
         self._atoms: list[_Atom] = []
-        self._forms: dict[int, Form] = {}
+        self._forms: dict[SSAValue, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
         self._assumed_sizes: list[Size] = []  # 0 or less here
         self._scope, self._scopes = 0, itertools.count(1)  # 0: nothing is assumed; no number is used twice
@@ -72,13 +72,13 @@ class OpenRanges:
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """Record that ``value`` lies between these forms of older values."""
-        self._forms[id(value)] = self._atom([(1, f) for f in lower], [(1, f) for f in upper])
+        self._forms[value] = self._atom([(1, f) for f in lower], [(1, f) for f in upper])
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
         """Record that ``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
-        self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
+        self._forms[value] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
         """Returns whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both sides are."""
@@ -92,11 +92,11 @@ class OpenRanges:
 
     def form(self, value: SSAValue) -> Form:
         """Returns ``value`` as a linear form."""
-        if (found := self._forms.get(id(value))) is None:
+        if (found := self._forms.get(value)) is None:
             outer = self._assumed, self._assumed_sizes, self._known, self._scope
             # a form outlives the conditions under which it is first computed
             self._assumed, self._assumed_sizes, self._known, self._scope = [], [], self._everywhere, 0
-            found = self._forms[id(value)] = self._formed(value)
+            found = self._forms[value] = self._formed(value)
             self._assumed, self._assumed_sizes, self._known, self._scope = outer
         return found
 

@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.analysis.index_ranges import IndexRanges
-from landbridge.analysis.linear_forms import Form, constant
+from landbridge.analysis.linear_forms import Form, Terms, constant
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.kernel_attributes import has_sizes, sizes_of, task_count
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.records import record
@@ -60,11 +61,11 @@ class _Walk:
         self._function, self._ranges = function, ranges
         self._harmless: set[type[Operation]] = {PrefetchOp}  # a prefetch of an illegal address does not fault
         #: Accesses of the current block, by the terms of the index and its other non-constant parts.
-        self._pending: dict[tuple[object, ...], list[_Reach]] = {}
+        self._pending: IdentityMap[Terms, dict[tuple[object, int], list[_Reach]]] = IdentityMap()
 
     def block(self, block: Block) -> None:
         """Verify the accesses of ``block``, and the blocks in it."""
-        outside, self._pending = self._pending, {}
+        outside, self._pending = self._pending, IdentityMap()
         op = block.first_op
         while op is not None:
             kind = type(op)
@@ -73,8 +74,9 @@ class _Walk:
             elif kind not in self._harmless:
                 self._must_be_harmless(op)
             op = op.next_op
-        for reaches in self._pending.values():
-            self._prove(reaches)
+        for by_size in self._pending.values():
+            for reaches in by_size.values():
+                self._prove(reaches)
         self._pending = outside
 
     def _must_be_harmless(self, op: Operation) -> None:
@@ -146,7 +148,7 @@ class _Walk:
     def _reach(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         size, number = split_number(index.const)
         reach = _Reach(access, index, number, lanes, extent)
-        self._pending.setdefault((id(index.terms), size, extent), []).append(reach)
+        self._pending.setdefault(index.terms, {}).setdefault((size, extent), []).append(reach)
 
     def _prove(self, reaches: list[_Reach]) -> None:
         """Prove indices that differ by constants; the smallest and the largest imply all others."""

@@ -122,5 +122,10 @@ def call_groups(module: ModuleOp, alone: Container[func.FuncOp] = ()) -> list[li
                 group.extend(other)
                 for member in other:
                     group_of[member.sym_name.data] = group
-    distinct = {id(group): group for group in group_of.values()}
-    return [group for group in distinct.values() if any(map(is_kernel, group))]
+    distinct: list[list[func.FuncOp]] = []
+    placed: set[func.FuncOp] = set()
+    for name, group in group_of.items():
+        if functions[name] not in placed:
+            distinct.append(group)
+            placed.update(group)
+    return [group for group in distinct if any(map(is_kernel, group))]

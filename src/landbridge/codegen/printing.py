@@ -20,6 +20,7 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from landbridge.errors import CodegenError
+from landbridge.identity_map import IdentityMap
 
 _T = TypeVar("_T")
 
@@ -68,13 +69,13 @@ class Dispatcher:
 
 def by_identity(make: Callable[[Attribute], _T]) -> Callable[[Attribute], _T]:
     """Caches ``make`` by type object: most equal types are one object, and hashing a vector type walks it."""
-    known: dict[int, tuple[Attribute, _T]] = {}  # the type itself is kept, so that no other object gets its id
+    known: IdentityMap[Attribute, _T] = IdentityMap()
 
     def created(attr: Attribute) -> _T:
-        found = known.get(id(attr))
+        found = known.get(attr)
         if found is None:
-            found = known[id(attr)] = (attr, make(attr))
-        return found[1]
+            found = known[attr] = make(attr)
+        return found
 
     return created
 

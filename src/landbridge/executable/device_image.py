@@ -49,7 +49,7 @@ class LaunchSequence:
         return f"LaunchSequence({buffers}, {len(self.launches)} launches)"
 
 
-@record(frozen=True, repr=False)
+@record(frozen=True, repr=False, eq=False)
 class DeviceImage:
     """The kernels of one target: ``code`` in ``format``, and ``functions`` by PrimFunc name.
 

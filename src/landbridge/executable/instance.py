@@ -26,6 +26,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
+from landbridge.identity_map import IdentityMap
 from landbridge.sizes.printing import closest_text, range_text
 from landbridge.sizes.size import Extent, Size, all_at, dimensions_of
 from landbridge.sizes.terms import Symbol
@@ -52,9 +53,8 @@ class ExtentValues:
 
     def __init__(self) -> None:
         self._slot_of: dict[Extent, int] = {}
-        self._slots: dict[int, int] = {}
-        self._rows: dict[int, tuple[int, ...]] = {}
-        self._known: list[object] = []  # keys by identity stay alive, so that no identity is reused
+        self._slots: IdentityMap[Extent, int] = IdentityMap()
+        self._rows: IdentityMap[tuple[Extent, ...], tuple[int, ...]] = IdentityMap()
         self._values: Mapping[str, int] = {}
         self._extent_values: list[int] = []
 
@@ -75,10 +75,9 @@ class ExtentValues:
 
     def slot(self, extent: Extent) -> int:
         """Returns the index of ``extent`` in ``every``, for these and other values of the dimensions."""
-        slot = self._slots.get(id(extent))
+        slot = self._slots.get(extent)
         if slot is None:
-            self._known.append(extent)
-            slot = self._slots[id(extent)] = self._slot(extent)
+            slot = self._slots[extent] = self._slot(extent)
         return slot
 
     def at(self, extent: Extent) -> int:
@@ -87,11 +86,10 @@ class ExtentValues:
 
     def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
         """Returns the values of ``extents``."""
-        row = self._rows.get(id(extents))
+        row = self._rows.get(extents)
         if row is None:
-            self._known.append(extents)
             is_open = any(isinstance(each, Size) for each in extents)
-            row = self._rows[id(extents)] = tuple(map(self._slot, extents)) if is_open else ()
+            row = self._rows[extents] = tuple(map(self._slot, extents)) if is_open else ()
         extent_values = self._extent_values
         return tuple([extent_values[slot] for slot in row]) if row else cast(tuple[int, ...], extents)
 

@@ -220,12 +220,14 @@ def _reader(hint: Any) -> Reader:
     if not is_dataclass(hint):
         raise TypeError(f"a field of type {hint} has no JSON form; add a reader")
 
+    cls: Any = hint
+
     def read_fields(value: Any) -> Any:
         # built here, as a class may have fields of its own type
-        readers, required = _field_readers(hint), _required(hint)
+        readers, required = _field_readers(cls), _required(cls)
         content = _read_mapping(value)
         if not required <= content.keys() <= readers.keys():
             raise _wrong(f"the fields {', '.join(readers)}", ", ".join(content))
-        return hint(**{name: readers[name](field) for name, field in content.items()})
+        return cls(**{name: readers[name](field) for name, field in content.items()})
 
     return read_fields

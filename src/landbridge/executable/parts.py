@@ -88,7 +88,7 @@ class VDevice:
 _TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d{1,4}(?:, *\d{1,4})*)\])?)?")
 
 
-@record(frozen=True, repr=False)
+@record(frozen=True, repr=False, eq=False)
 class CodeImage:
     """Position-independent machine code of one target.
 

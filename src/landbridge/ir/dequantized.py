@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from landbridge.identity_map import IdentityMap
 from landbridge.records import record
 
 _Operand: TypeAlias = SSAValue | np.ndarray[Any, Any]
@@ -27,19 +28,15 @@ class Dequantized:
 
 
 class DequantizedValues:
-    """Holds the dequantized values of a graph; constants are found by identity."""
+    """Holds the dequantized values of a graph, found by identity."""
 
     def __init__(self) -> None:
-        self._known: dict[int | SSAValue, Dequantized] = {}
+        self._known: IdentityMap[_Operand, Dequantized] = IdentityMap()
 
     def add(self, value: Dequantized) -> None:
         """Record ``value.result``, and keep it alive."""
-        self._known[_key(value.result)] = value
+        self._known[value.result] = value
 
     def find(self, value: _Operand) -> Dequantized | None:
         """Returns how ``value`` was dequantized; None if it was not."""
-        return self._known.get(_key(value))
-
-
-def _key(value: _Operand) -> int | SSAValue:
-    return id(value) if isinstance(value, np.ndarray) else value
+        return self._known.get(value)

@@ -349,7 +349,9 @@ class GraphBuilder:
         """Raises ShapeError unless the body, built for the types that ``block`` now takes, is the same code."""
         again = Block(arg_types=[a.type for a in block.args])
         next_values, rows = build(self.nested(again), again.args)
-        if block_code(self.module, block, results) != block_code(self.module, again, [*next_values, *rows]):
+        outside: dict[SSAValue, int] = {}
+        created = block_code(self.module, block, results, outside)
+        if created != block_code(self.module, again, [*next_values, *rows], outside):
             raise ShapeError(
                 f"{self.node}: what its first iteration is given has another shape than what others are given"
             )

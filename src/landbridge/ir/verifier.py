@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import VerifyError
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -62,11 +63,11 @@ class KnownTypes:
     def forget(self, of: object) -> None:
         """Clear the types, and record from now on those valid for the targets and vdevices ``of``."""
         self.of = of
-        self.places: dict[int, Attribute] = {}
-        #: The types of arguments that may bind to a memref of a PrimFunc.
-        self.fits: dict[tuple[int, int], tuple[Attribute, Attribute]] = {}
+        self.places: IdentityMap[Attribute, None] = IdentityMap()
+        #: The types of arguments, each with the memrefs of PrimFuncs that it may bind to.
+        self.fits: IdentityMap[Attribute, IdentityMap[Attribute, None]] = IdentityMap()
         #: The shape and dtype of the tables' constants.
-        self.tables: dict[int, tuple[Attribute, tuple[int, ...], np.dtype[Any]]] = {}
+        self.tables: IdentityMap[Attribute, tuple[tuple[int, ...], np.dtype[Any]]] = IdentityMap()
 
 
 def verify(module: IRModule, after: str = "", known: KnownTypes | None = None) -> None:
@@ -125,13 +126,13 @@ class _Verifier:
             check_aliases(f, self.fail)
             for argument in block.args:
                 self.type(f, argument.type)
-            self.block(block, {id(argument) for argument in block.args})
+            self.block(block, set(block.args))
 
-    def block(self, block: Block, defined: set[int]) -> None:
-        """Check ``block``; the values with the identities ``defined`` are defined before it."""
+    def block(self, block: Block, defined: set[SSAValue]) -> None:
+        """Check ``block``; the values ``defined`` are defined before it."""
         for op in block.ops:
             for operand in op.operands:
-                if id(operand) not in defined:
+                if operand not in defined:
                     self.fail(op, "an operand is used before it is defined", "definitions first")
             check = self.checks.get(type(op))
             if check is None:
@@ -143,12 +144,12 @@ class _Verifier:
                 inner = self.only_block(op, region)
                 for argument in inner.args:
                     self.type(op, argument.type)
-                defined.update(map(id, inner.args))
+                defined.update(inner.args)
                 self.block(inner, defined)
-                defined.difference_update(map(id, inner.args))
+                defined.difference_update(inner.args)
                 for hidden in inner.ops:
-                    defined.difference_update(map(id, hidden.results))
-            defined.update(map(id, op.results))
+                    defined.difference_update(hidden.results)
+            defined.update(op.results)
 
     def only_block(self, op: Operation, region: Region) -> Block:
         if len(region.blocks) != 1:
@@ -156,9 +157,9 @@ class _Verifier:
         return region.block
 
     def type(self, op: Operation, ty: Attribute) -> None:
-        if id(ty) not in self.known.places:
+        if ty not in self.known.places:
             check_place(self.module, op, ty, self.fail)
-            self.known.places[id(ty)] = ty
+            self.known.places[ty] = None
 
     def _constant(self, op: ConstantOp) -> None:
         symbol = op.symbol_name
@@ -166,10 +167,10 @@ class _Verifier:
         if array is None:
             self.fail(op, f"constant @{symbol} is not in the table", "a symbol of the constant table")
         ty = op.result.type
-        known = self.known.tables.get(id(ty))
+        known = self.known.tables.get(ty)
         if known is None:
-            known = self.known.tables[id(ty)] = (ty, shape_of(ty), numpy_dtype(dtype_of(ty)))
-        _, shape, dtype = known
+            known = self.known.tables[ty] = (shape_of(ty), numpy_dtype(dtype_of(ty)))
+        shape, dtype = known
         if array.shape != shape or array.dtype != dtype:
             found = _show(array.shape, array.dtype.name)
             self.fail(op, f"type {_show(shape, dtype.name)}", f"{found}, as constant @{symbol} in the table")
@@ -186,12 +187,12 @@ class _Verifier:
         if len(arguments) != len(parameters):
             self.fail(op, f"{len(arguments)} arguments", f"{len(parameters)}, as @{callee} takes")
         for i, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
-            pair = (argument.type, parameter)
-            if (id(pair[0]), id(pair[1])) in self.known.fits:
+            fits = self.known.fits.get(argument.type)
+            if fits is not None and parameter in fits:
                 continue
-            if not _fits(*pair):
+            if not _fits(argument.type, parameter):
                 self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
-            self.known.fits[id(pair[0]), id(pair[1])] = pair
+            self.known.fits.setdefault(argument.type, IdentityMap())[parameter] = None
         self._destinations(op, arguments[op.input_count :], op.results)
         self._one_vdevice(op, arguments)
 

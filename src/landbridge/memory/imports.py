@@ -177,14 +177,16 @@ def _import(
     api = device.capability(MemoryImport)
     if api is None:
         raise ZeroCopyError(f"{device} cannot use {pointer} in place: it has no import_memory; allow a copy")
+    # Arrays have no hash. ``release`` removes the key while ``root`` dies, before another object may get its identity.
     key = (device.state, id(root), pointer, access)
     with _lock:
         known = _imports.get(key) or next((known for known in list(_imports.values()) if known.serves(key)), None)
         if known is None:
             source, space = _first_taken(device, api, [*sources, pointer], access)
             first = pointer.address if source is pointer else None
-            known = _imports[key] = _Import(key, device, api, space, first)
+            known = _Import(key, device, api, space, first)
             weakref.finalize(root, known.release).atexit = False
+            _imports[key] = known
             if isinstance(root, Storage):
                 root.add_cache(known)
         return known

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import count
 from sys import is_finalizing
 from typing import Any, ClassVar, Protocol
 from weakref import ref
@@ -35,6 +36,8 @@ from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.memory_kind import MemoryKind
 from landbridge.process_bound import ProcessBound
 
+_numbers = count(1)
+
 
 class ExportCache(Protocol):
     """A cache of exports of a Storage that nobody uses now, because the next user would get the same."""
@@ -60,6 +63,7 @@ class Storage(ProcessBound):
         "_caches",
         "_exports",
         "_holder",
+        "_number",
         "_origin",
         "_release",
         "domain",
@@ -97,6 +101,7 @@ class Storage(ProcessBound):
         #: The domain that records who wrote each granule last; None where host and device see each other's writes.
         self._release = release
         self._address = address
+        self._number = 0
         self._backing: Backing | None
         self._backing, self._origin = (None, 0) if within is None else within
         self._holder = holder
@@ -114,6 +119,13 @@ class Storage(ProcessBound):
             everything = Access(0, nbytes, True, "work on what these bytes were before")
             for use in uses:
                 self.queue(everything, use)
+
+    @property
+    def number(self) -> int:
+        """Returns a number that no other Storage has, had or will have."""
+        if not self._number:
+            self._number = next(_numbers)
+        return self._number
 
     @property
     def is_import(self) -> bool:

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.executable.segments import READ
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.broadcasting import broadcast_shape, repeated
 from landbridge.ir.conversions import converted
 from landbridge.ir.graph_builder import GraphBuilder
@@ -41,7 +42,7 @@ class OpContext:
         opset: int,
         attributes: Mapping[str, Any],
         outputs: int = 1,
-        names: Mapping[int, str] | None = None,
+        names: IdentityMap[Array, str] | None = None,
     ) -> None:
         self.g = g
         self.op_type = op_type
@@ -49,9 +50,8 @@ class OpContext:
         self.attributes = attributes
         #: How many outputs the node uses, up to the last one with a name.
         self.outputs = outputs
-        #: Names of the operands that are arrays, by ``id``.
-        self.names = dict(names or {})
-        self._renamed: list[Array] = []  # kept alive, so that no other array gets the same ``id``
+        #: Names of the operands that are arrays.
+        self.names: IdentityMap[Array, str] = IdentityMap() if names is None else names.copy()
 
     # Operands.
 
@@ -73,15 +73,14 @@ class OpContext:
             return x
         if x.dtype == object:
             return self.g.extents(x)
-        return self.g.constant(x, self.names.get(id(x)) or self.g.node)
+        return self.g.constant(x, self.names.get(x) or self.g.node)
 
     def _named_as(self, x: Array, created: Array) -> Array:
         """Registers ``created``, made of ``x``, under the name of ``x``, by which a weight is placed, whatever its
         layout.
         """
-        if id(x) in self.names:
-            self.names[id(created)] = self.names[id(x)]
-            self._renamed.append(created)
+        if x in self.names:
+            self.names[created] = self.names[x]
         return created
 
     def constant(self, x: Operand | None, subject: str) -> Array:

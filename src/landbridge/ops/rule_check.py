@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError, ShapeError
 from landbridge.ir.broadcasting import broadcast_shape
@@ -47,7 +48,7 @@ class Checked:
     """
 
     indices: Mapping[str, tuple[Operand, Sequence[int], Sequence[int]]]
-    needed: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    needed: Mapping[SSAValue, tuple[int, int]] = field(default_factory=dict)
 
 
 def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> Checked:
@@ -236,7 +237,7 @@ def _indices(
 
 def _needed(
     c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts
-) -> Iterator[tuple[int, tuple[int, int]]]:
+) -> Iterator[tuple[SSAValue, tuple[int, int]]]:
     """Yields operands that the handler may want to know."""
     for name, legal in declared.attributes.items():
         operand = given.get(name)
@@ -245,7 +246,7 @@ def _needed(
         count = math.prod(c.shape(operand))
         ends = legal.range({**facts.names, name: [0] * count if isinstance(count, int) else []})
         if ends is not None:
-            yield id(operand), ends
+            yield operand, ends
 
 
 def _many(expression: str, names: Names) -> list[int]:

@@ -142,6 +142,13 @@ def _shadow(self: SanitizedDevice, block: TrackedBlock) -> Shadow | None:
 # --- time ------------------------------------------------------------------------------------------------------
 
 
+def free_stream(self: SanitizedDevice, stream: Stream) -> None:
+    """Frees the stream; work that is queued on it is still checked."""
+    inner: Any = self.inner
+    inner.free_stream(self.within(stream))
+    self.forget_stream(stream)
+
+
 def stream_sync(self: SanitizedDevice, index: int, stream: Stream | None) -> None:
     """Waits for all of ``stream``, and notes that the host saw it done."""
     inner: Any = self.inner

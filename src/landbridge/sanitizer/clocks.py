@@ -57,6 +57,15 @@ class Clocks:
         """Returns whether ``earlier`` comes before ``later``, whatever the device does."""
         return later.clock.get(earlier.queue, 0) >= earlier.tick
 
+    def end(self, queue: Hashable) -> None:
+        """Notes that nothing more is queued on ``queue``; where the host knows its work to be done, nothing needs to be
+        ordered after that any more, and it is forgotten.
+        """
+        if self._host.get(queue, 0) >= self._queues.get(queue, {}).get(queue, 0):
+            self._queues.pop(queue, None)
+            for clock in (self._host, *self._queues.values()):
+                clock.pop(queue, None)
+
 
 def _join(clock: Clock, other: Clock) -> None:
     for queue, tick in other.items():

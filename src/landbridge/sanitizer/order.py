@@ -146,6 +146,11 @@ class Order:
         with self.lock:
             self.clocks.after(queue, stamp)
 
+    def end(self, queue: Hashable) -> None:
+        """Notes that nothing more is queued on ``queue``."""
+        with self.lock:
+            self.clocks.end(queue)
+
     def start_recording(self, queue: Hashable) -> None:
         """Starts to record work on ``queue`` instead of running it."""
         self._recording[queue] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
@@ -37,6 +38,10 @@ class SanitizedDevice(DeviceAPI):
         self.host = host
         self.order = order
         self._devices: dict[int, Device] = {}
+        #: A number for each stream of ``inner`` that is not freed. Streams get the identity, and some the handle, of
+        #: streams that were freed, whose work may still be queued.
+        self._streams: dict[Stream, int] = {}
+        self._numbers = count(1)
         self.spaces = Spaces(self.order, host)
 
     # --- required ----------------------------------------------------------------------------------------------
@@ -117,9 +122,17 @@ class SanitizedDevice(DeviceAPI):
         part = f" (last submitted: {'; '.join(sorted(works))})" if works else ""
         return f"{call}{part} from {call_site()}"
 
-    def queue(self, index: int, stream: Stream | None) -> tuple[int, int, int | None]:
+    def queue(self, index: int, stream: Stream | None) -> tuple[SanitizedDevice, int, int | None]:
         """Returns the key of ``stream`` of instance ``index`` in the clocks."""
-        return id(self), index, None if stream is None else id(stream.handle)
+        if stream is None:
+            return self, index, None
+        return self, index, self._streams.setdefault(self.within(stream), next(self._numbers))
+
+    def forget_stream(self, stream: Stream) -> None:
+        """Ends the queue of ``stream``, which was freed: the next stream that is equal to it is another queue."""
+        number = self._streams.pop(self.within(stream), None)
+        if number is not None:
+            self.order.end((self, stream.device.index, number))
 
     def queued(self, event: Event | None, work: Work, borrowed: Any = None) -> Event | None:
         """Returns the Event of work that ``order`` has begun, which updates the clocks when it is done."""

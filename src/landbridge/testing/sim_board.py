@@ -17,6 +17,7 @@ from landbridge.device.checks import check_request, kind_of
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, ZeroCopyError
+from landbridge.identity_map import IdentityMap
 from landbridge.records import record
 from landbridge.testing.board_memory import CachedBlock, ExportedBlock
 from landbridge.testing.lazy_instance import LazyBlock
@@ -83,7 +84,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         shared = replace(self._kinds["shared"], importable=True, exportable=True, **changes)
         cached = replace(shared, scope="cached", coherent=False, coherence_granule=_LINE, exportable=False)
         self._kinds = {"global": replace(self._kinds["global"], **changes), "shared": shared, "cached": cached}
-        self._blocks: dict[int, Space] = {}
+        self._blocks: IdentityMap[object, Space] = IdentityMap()
         self._recordings: dict[object, BoardRecording] = {}
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
@@ -99,7 +100,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
             block: LazyBlock = space.handle
             aligned = max(alignment, self._kinds["cached"].alignment)
             space = replace(space, handle=CachedBlock(block.instance, "cached", nbytes, aligned))
-        self._blocks[id(space.handle)] = space
+        self._blocks[space.handle] = space
         return space
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
@@ -116,12 +117,12 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
                 raise OutOfMemoryError(f"{self.name}:{index}: {nbytes} bytes requested, {instance.used_bytes} used")
             instance.used_bytes += nbytes
         space = Space(Device(self, index), kind.scope, ExportedBlock(instance, kind.scope, nbytes, kind.alignment))
-        self._blocks[id(space.handle)] = space
+        self._blocks[space.handle] = space
         return space
 
     def free_data_space(self, space: Space) -> None:
         """Frees as ``sim:lazy`` does; an exported block stays with its other holders."""
-        self._blocks.pop(id(space.handle), None)
+        self._blocks.pop(space.handle)
         if isinstance(space.handle, ExportedBlock) and space.handle.alive:
             self._finish(space.handle)
             space.handle.release()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
-from landbridge.vm.owned_memory import FlatMemory
+from landbridge.vm.owned_memory import FlatMemory, RowMemory
 from landbridge.vm.program import AccessStep, BorrowedBytes, Step
 from landbridge.vm.registers import RegisterLocation
 
@@ -19,7 +19,7 @@ class BorrowedMemory:
     """The bytes of device memory that steps of the host have used since the last ``take``."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[Tensor | int, list[tuple[int, int, bool]]]] = {}
+        self._found: dict[FlatMemory | RowMemory | int | None, tuple[Tensor | int, list[tuple[int, int, bool]]]] = {}
 
     def add(self, kind: MemoryKind, location: RegisterLocation, *, writes: bool) -> None:
         """Record that host steps use ``location``, memory of ``kind``, and with ``writes`` may write it."""
@@ -28,7 +28,7 @@ class BorrowedMemory:
         owned = location.owned
         memory = owned.tensor if isinstance(owned, FlatMemory) else location.io
         assert memory is not None
-        _, ranges = self._found.setdefault(id(owned) if owned is not None else -1 - (location.io or 0), (memory, []))
+        _, ranges = self._found.setdefault(owned if owned is not None else location.io, (memory, []))
         ranges.append((*granules(location, kind.coherence_granule), writes))
 
     def take(self) -> tuple[BorrowedBytes, ...]:

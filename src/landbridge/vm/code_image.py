@@ -40,8 +40,8 @@ class LoadedImage:
         return symbol in self._symbols
 
 
-# By the identity of the CodeImage, which the LoadedImage keeps alive: Sessions of one Executable share its code.
-_loaded: weakref.WeakValueDictionary[int, LoadedImage] = weakref.WeakValueDictionary()
+# Sessions of one Executable share its code. A CodeImage is hashed by identity; it is here while its LoadedImage lives.
+_loaded: weakref.WeakValueDictionary[CodeImage, LoadedImage] = weakref.WeakValueDictionary()
 
 
 def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
@@ -53,7 +53,7 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
     """
     if not isinstance(image, CodeImage):
         raise ExecutableError(f"an image of {image.format} kernels is run by a device, not by the CPU; bind a device")
-    known = _loaded.get(id(image))
+    known = _loaded.get(image)
     if known is not None:
         return known
     _check_host(image)
@@ -69,7 +69,7 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
         _SLOT.pack_into(content, slot, (pages.base + offset) % (1 << 64))
     pages.fill(content)
     loaded = LoadedImage(image, pages, {name: pages.base + offset for name, offset in image.symbols.items()})
-    return _loaded.setdefault(id(image), loaded)
+    return _loaded.setdefault(image, loaded)
 
 
 def _check_host(image: CodeImage) -> None:

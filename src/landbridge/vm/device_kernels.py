@@ -45,7 +45,7 @@ class ModuleKernels:
         raise BindError(f"a call of kernels on {device}, and they are on {known}; compile the model again")
 
 
-_loaded: weakref.WeakValueDictionary[tuple[int, Device], LoadedKernels] = weakref.WeakValueDictionary()
+_loaded: weakref.WeakValueDictionary[tuple[DeviceImage, Device], LoadedKernels] = weakref.WeakValueDictionary()
 
 
 def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKernels:
@@ -54,7 +54,7 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
     Raises BindError when the device runs no kernels, none of this format, or lacks an extension they need;
     KernelBuildError with the driver's log; ExecutableError when the image contradicts itself.
     """
-    known = _loaded.get((id(image), device))
+    known = _loaded.get((image, device))
     if known is not None:
         return known
     check_device_image(image)
@@ -71,7 +71,7 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
             module = api.load_module(device.index, image.code, image.format, image.options)
         except InputError as error:
             raise BindError(f"{error}; {_way_out(target)}") from error
-    created = _loaded[id(image), device] = LoadedKernels(image, device, module, _kind_of(target))
+    created = _loaded[image, device] = LoadedKernels(image, device, module, _kind_of(target))
     return created
 
 

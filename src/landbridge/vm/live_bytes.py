@@ -11,7 +11,7 @@ from landbridge.executable.parts import Function
 from landbridge.records import record
 
 
-@record
+@record(eq=False)
 class _Tensor:
     """A tensor in a storage, and the first and last step that touch it."""
 
@@ -49,7 +49,7 @@ class _Steps:
 
     def distinct(self) -> list[_Tensor]:
         """Returns every tensor once, however many registers view it."""
-        return list({id(tensor): tensor for tensor in self._tensors.values()}.values())
+        return list(dict.fromkeys(self._tensors.values()))
 
     def take(self, instructions: Sequence[ins.Instruction]) -> None:
         """Number the steps of ``instructions``."""

@@ -90,7 +90,7 @@ class OperandWords:
             return None
         if not owned.is_direct:
             self._registers.address(location, user)
-        key = (id(owned), location.offset, location.shape, location.axis_separators)
+        key = (owned, location.offset, location.shape, location.axis_separators)
         if key not in self._tables:
             self._tables[key] = self.next
             self.words += owned.table(location.offset, location.shape, location.dtype, location.axis_separators)

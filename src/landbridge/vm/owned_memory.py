@@ -15,7 +15,7 @@ from landbridge.tensor import Tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class FlatMemory:
     """``nbytes`` bytes of a program's own memory.
 
@@ -44,7 +44,7 @@ class FlatMemory:
             )
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class RowMemory:
     """Memory of a program's own in ``rows`` of ``row_bytes`` each, as its instructions count them.
 

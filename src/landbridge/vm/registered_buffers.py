@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from landbridge.identity_map import IdentityMap
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import borrow
 from landbridge.vm.lease import Lease
@@ -15,13 +16,13 @@ class RegisteredBuffers:
     """The registered values of each register, by identity: the value, its address, and what keeps that alive."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[dict[int, tuple[Any, int, object]], list[Lease]]] = {}
+        self._known: dict[int, tuple[IdentityMap[Any, tuple[int, object]], list[Lease]]] = {}
 
     def register(self, slot: Slot, values: Sequence[Any]) -> None:
         """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
-        borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
+        borrowed = IdentityMap((value, borrow(slot, value)) for value in values)
         # Runs only use those that are bound.
-        owners = [owner for _, _, owner in borrowed.values()]
+        owners = [owner for _, owner in borrowed.values()]
         subject = f"{slot} of {slot.program.name}"
         leases = [Lease(owner.storage, subject) for owner in owners if isinstance(owner, Tensor)]
         self._known[slot.register] = borrowed, leases
@@ -29,9 +30,8 @@ class RegisteredBuffers:
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """Returns what ``argument.borrow`` does, which is called only for values that are not registered."""
         known = self._known.get(slot.register)
-        if known is not None and (found := known[0].get(id(value))) is not None:
-            registered, address, owner = found
-            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's shape can be set anew
-            if same and (slot.strides is None or slot.fits_layout(registered)):
-                return address, owner
+        if known is not None and (found := known[0].get(value)) is not None:
+            same = value.shape == slot.shape and value.dtype == slot.dtype  # an array's shape can be set anew
+            if same and (slot.strides is None or slot.fits_layout(value)):
+                return found
         return borrow(slot, value)

@@ -161,7 +161,7 @@ class Slot:
             or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none")
         ):
             return tensor.data_address
-        return (id(tensor.storage) << 64) + tensor.byte_offset
+        return (tensor.storage.number << 64) + tensor.byte_offset
 
     def fits_layout(self, value: np.ndarray[Any, Any] | Tensor) -> bool:
         """Returns whether the elements of ``value``, of this shape and dtype, have the strides that code uses."""

@@ -43,7 +43,7 @@ class Touches:
         touched = []
         for register in registers:
             location = self._registers[register]
-            memory = id(location.owned) if location.io is None else ("io", location.io)
+            memory = location.owned if location.io is None else location.io
             writes = self.may_write(location) and register not in reads
             if isinstance(location.owned, RowMemory):
                 touched.append(Touch(memory, 0, location.owned.nbytes, writes))

@@ -131,7 +131,7 @@ class OpenCLDeviceAPI(DeviceAPI):
             end_all(instance, block)
         instance.wait(block)
         for each in tuple(self._instances.values()):
-            each.divided.pop(id(block), None)
+            each.divided.discard(block)
         block.release()
 
     def can_copy(self, src: Space, dst: Space) -> bool:

@@ -100,7 +100,7 @@ class OpenCLInstance:
         self.queues: dict[int, Queue] = {self.queue.key: self.queue}
         #: The blocks that kernels have parts of; ``close`` releases these before the interpreter's end does in any
         #: order.
-        self.divided: dict[int, BufferBlock] = {}
+        self.divided: set[BufferBlock] = set()
         #: Held while mappings change: when two of the same bytes are made at once, drivers end one twice.
         self.mapping_lock = new_lock()
 
@@ -109,7 +109,7 @@ class OpenCLInstance:
         for queue in tuple(self.queues.values()):
             queue.finish()
         while self.divided:
-            _, block = self.divided.popitem()
+            block = self.divided.pop()
             block.release_parts()
 
     def wait(self, block: MemoryBlock) -> None:

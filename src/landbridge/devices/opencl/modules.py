@@ -189,7 +189,7 @@ def kernel_value(instance: OpenCLInstance, block: MemoryBlock, byte_offset: int)
         end_all(instance, block)
     value = block.part(byte_offset, instance.base_alignment)
     if block.is_divided:
-        instance.divided[id(block)] = block
+        instance.divided.add(block)
     return value
 
 

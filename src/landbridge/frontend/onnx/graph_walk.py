@@ -48,6 +48,7 @@ from landbridge.frontend.onnx.size_arithmetic import (
 from landbridge.frontend.onnx.small_integers import check_makes_bytes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, renamed, shape_text
 from landbridge.host_operators.registry import HostOperator, find
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.iteration_numbers import asks_of_iterations
@@ -256,7 +257,7 @@ class GraphWalk:
     ) -> Sequence[Imported]:
         """Returns the results of a node, evaluated if possible, else by its ``handler``."""
         known = [x for x in inputs if not isinstance(x, Unknown)]
-        ranges: Mapping[int, tuple[int, int]] = {}
+        ranges: Mapping[SSAValue, tuple[int, int]] = {}
         if handler is not None and len(known) == len(inputs):
             checked = check(context, handler, known)
             ranges = checked.needed
@@ -380,7 +381,7 @@ class GraphWalk:
         handler: Handler,
         c: OpContext,
         inputs: Sequence[Any],
-        ranges: Mapping[int, tuple[int, int]],
+        ranges: Mapping[SSAValue, tuple[int, int]],
     ) -> Any:
         """Returns the result of ``handler``; a computed value that it needs to know is read at run time.
 
@@ -398,10 +399,10 @@ class GraphWalk:
                     return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):
                 raise
-            read = read_sizes(c, needed, ranges.get(id(needed))) if any(x is needed for x in inputs) else None
+            read = read_sizes(c, needed, ranges.get(needed)) if any(x is needed for x in inputs) else None
             if read is None:
-                also = [x for x in inputs if isinstance(x, SSAValue) and id(x) in ranges]
-                self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((needed, *also))]
+                also = [x for x in inputs if isinstance(x, SSAValue) and x in ranges]
+                self.needed += [(x, ranges.get(x)) for x in dict.fromkeys((needed, *also))]
                 raise
         return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
 
@@ -420,7 +421,7 @@ class GraphWalk:
     def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
         arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
-        names = {id(x): str(v.name) for v, x in arrays}
+        names = IdentityMap((x, str(v.name)) for v, x in arrays)
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:

@@ -26,7 +26,7 @@ class ArenaAllocator(Downstream):
         self._block: Block | None = upstream.allocate(nbytes, _ALIGNMENT)
         self._size = nbytes
         self._top = 0
-        self._live: dict[int, Block] = {}  # by id: the entry keeps the block alive, so its id is not used again
+        self._live: set[Block] = set()
         self._uses: list[QueuedUse] = []
         self._lock = new_lock()  # finalizers give blocks back too, also while this thread is in allocate
 
@@ -54,7 +54,7 @@ class ArenaAllocator(Downstream):
             region = self._block.region
             block = Block(Region(region.space, region.byte_offset + begin), nbytes)
             self._top = begin + nbytes
-            self._live[id(block)] = block
+            self._live.add(block)
             return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
@@ -62,8 +62,9 @@ class ArenaAllocator(Downstream):
         not out.
         """
         with self._lock:
-            if self._live.pop(id(block), None) is None:
+            if block not in self._live:
                 raise InputError(f"{block} is not out of this arena; give a block back once, where it came from")
+            self._live.remove(block)
             self._uses += uses
             if not self._live:
                 self._top = 0

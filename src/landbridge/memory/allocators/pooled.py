@@ -268,9 +268,9 @@ class PooledAllocator(Downstream):
         # Blocks hold the pool, so all are back; while the interpreter exits the device may be gone already.
         if is_finalizing():
             return
-        uses: dict[int, list[QueuedUse]] = {}
+        uses: dict[Chunk, list[QueuedUse]] = {}
         for block, pending in getattr(self, "_parked", ()):
-            uses.setdefault(id(block.chunk), []).extend(pending)
+            uses.setdefault(block.chunk, []).extend(pending)
         for chunks in (getattr(self, "_small", None), getattr(self, "_large", None)):
             for chunk in () if chunks is None else chunks.all():
-                self.upstream.deallocate(chunk.block, uses.get(id(chunk), ()))
+                self.upstream.deallocate(chunk.block, uses.get(chunk, ()))

@@ -27,13 +27,12 @@ class TrackingAllocator(Adaptor):
         super().__init__(upstream)
         self._stacks = stacks
         self._serials = count(1)
-        # by id: the entry keeps the block alive, so its id is not used again
-        self._out: dict[int, tuple[Block, Holding]] = {}
+        self._out: dict[Block, Holding] = {}
 
     @property
     def holdings(self) -> list[Holding]:
         """Returns the blocks that are out, the largest first."""
-        found = [holding for _, holding in list(self._out.values())]
+        found = list(self._out.values())
         return sorted(found, key=lambda holding: (-holding.nbytes, holding.serial))
 
     def report(self) -> str:
@@ -46,12 +45,12 @@ class TrackingAllocator(Adaptor):
         """Returns a block of ``upstream``, and records it."""
         block = self.upstream.allocate(size, alignment, queue)
         stack = _stack() if self._stacks else ""
-        self._out[id(block)] = (block, Holding(block.nbytes, next(self._serials), stack))
+        self._out[block] = Holding(block.nbytes, next(self._serials), stack)
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream`` and remove its record; raises InputError for a block that is not out."""
-        if self._out.pop(id(block), None) is None:
+        if self._out.pop(block, None) is None:
             raise InputError(
                 f"{self.device} {self.scope}: {block} is not out; give a block back once, to the allocator it came from"
             )

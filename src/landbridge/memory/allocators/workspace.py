@@ -32,7 +32,7 @@ class _Chunk:
 
     block: Block
     stack: list[Block] = field(default_factory=list)
-    freed: set[int] = field(default_factory=set)
+    freed: set[Block] = field(default_factory=set)
     top: int = 0
     uses: list[QueuedUse] = field(default_factory=list)
 
@@ -76,15 +76,14 @@ class StackAllocator(Downstream):
         """Take ``block`` back; raises InputError for one that is not of this stack."""
         with self._lock:
             for chunk in reversed(self._chunks):
-                if any(known is block for known in chunk.stack) and id(block) not in chunk.freed:
+                if block in chunk.stack and block not in chunk.freed:
                     break
             else:
                 raise InputError(f"{block} is not on this stack; give it back once, to the workspace it came from")
             chunk.uses = [use for use in (*chunk.uses, *uses) if not use.is_over()]
-            chunk.freed.add(id(block))
-            while chunk.stack and id(chunk.stack[-1]) in chunk.freed:
-                gone = chunk.stack.pop()
-                chunk.freed.discard(id(gone))
+            chunk.freed.add(block)
+            while chunk.stack and chunk.stack[-1] in chunk.freed:
+                chunk.freed.discard(chunk.stack.pop())
             base = chunk.block.region.byte_offset
             chunk.top = chunk.stack[-1].region.byte_offset - base + chunk.stack[-1].nbytes if chunk.stack else 0
             if not any(chunk.stack for chunk in self._chunks):

@@ -52,9 +52,11 @@ class Guard:
     extent: int
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class ElementAccess:
     """The element of ``buffer`` that a nest reads or writes: a linear index, and guards if the buffer is padded.
+
+    Compared by identity: two stages that read one element may have to load it twice.
 
     ``fill`` is the value of a read for which a guard fails.
     """

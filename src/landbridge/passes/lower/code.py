@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.errors import CodegenError
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.new_operation import new_operation
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.sizes.size import Extent, Size, largest, smallest
@@ -60,16 +61,16 @@ class Code:
         self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
-        #: The latest constants by the identity of their attribute, because hashing an attribute is slow.
-        self._same: dict[int, tuple[Attribute, Attribute, SSAValue]] = {}
-        self._same_splats: dict[tuple[int, int], tuple[Attribute, Attribute, SSAValue]] = {}
+        #: The latest constants by their attribute, because hashing an attribute with its type is slow.
+        self._same: IdentityMap[Attribute, tuple[Attribute, SSAValue]] = IdentityMap()
+        self._same_splats: IdentityMap[Attribute, tuple[Attribute, int, SSAValue]] = IdentityMap()
         #: The index constants, which are the most frequent, by value.
         self._values: dict[int, SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         #: Index operations that the end of the current block can use, by kind and operands; those of inner blocks come
         #: last.
-        self._computed: dict[tuple[type[Operation], int, int], SSAValue] = {}
+        self._computed: dict[tuple[type[Operation], SSAValue, SSAValue | int], SSAValue] = {}
 
     def add_op(self, op: Operation) -> SSAValue:
         """Append ``op``; returns its first result."""
@@ -84,7 +85,7 @@ class Code:
 
     def _index(self, cls: type[Operation], a: Index, b: Index) -> SSAValue:
         operands = self.value(a), self.value(b)
-        key = cls, id(operands[0]), id(operands[1])  # the result keeps both operands alive
+        key = cls, *operands
         if (found := self._computed.get(key)) is None:
             found = self._computed[key] = self.emit(cls, operands, INDEX)
         return found
@@ -103,15 +104,15 @@ class Code:
 
     def constant(self, attr: Attribute, ty: Attribute) -> SSAValue:
         """Returns a constant, which the whole function shares."""
-        same = self._same.get(id(attr))
-        if same is not None and same[0] is attr and same[1] is ty:
-            return same[2]
+        same = self._same.get(attr)
+        if same is not None and same[0] is ty:
+            return same[1]
         key = (attr, ty)
         if (found := self._constants.get(key)) is None:
             op = new_operation(arith.ConstantOp, (), (ty,), {"value": attr})
             self._constant_ops.append(op)
             found = self._constants[key] = op.results[0]
-        self._same[id(attr)] = attr, ty, found
+        self._same[attr] = ty, found
         return found
 
     def hoist(self, op: Operation) -> SSAValue:
@@ -354,7 +355,7 @@ class Code:
 
     def _first_lanes(self, lanes: int, active: Index) -> SSAValue:
         count = self.value(active)
-        key = vector.CreateMaskOp, id(count), lanes
+        key = vector.CreateMaskOp, count, lanes
         if (found := self._computed.get(key)) is None:
             found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], vector_type(i1, lanes)))
         return found
@@ -369,7 +370,7 @@ class Code:
                 DenseIntOrFPElementsAttr.from_list(ty, [int(low <= i < high) for i in range(lanes)]), ty
             )
         below, skipped = self._first_lanes(lanes, high), self._first_lanes(lanes, low)
-        key = arith.AndIOp, id(below), id(skipped)
+        key = arith.AndIOp, below, skipped
         if (found := self._computed.get(key)) is None:
             differ = self.emit(arith.XOrIOp, [below, skipped], ty)
             found = self._computed[key] = self.emit(arith.AndIOp, [below, differ], ty)
@@ -419,8 +420,8 @@ class Code:
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
         """Returns a vector with a constant in every lane."""
-        same = self._same_splats.get((id(attr), lanes))
-        if same is not None and same[0] is attr and same[1] is element:
+        same = self._same_splats.get(attr)
+        if same is not None and same[0] is element and same[1] == lanes:
             return same[2]
         key = (attr, element, lanes)
         if (found := self._splats.get(key)) is None:
@@ -428,7 +429,7 @@ class Code:
             assert isinstance(attr, FloatAttr | IntegerAttr)
             found = self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
             self._splats[key] = found
-        self._same_splats[id(attr), lanes] = attr, element, found
+        self._same_splats[attr] = element, lanes, found
         return found
 
     def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:

@@ -78,10 +78,9 @@ def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, .
 
     def is_legal(d: int) -> bool:
         others = [a for a in nest.accesses() if not lies_along_sums(a, d, reductions)]
-        read = {id(r) for r in main.reads}
         return (
             len(others) < len(nest.accesses())
-            and all(id(a) in read for a in nest.accesses() if a not in others)
+            and all(a in main.reads for a in nest.accesses() if a not in others)
             and all(walk_of(a, d) in plain and not a.guards for a in others)
         )
 
@@ -156,14 +155,14 @@ def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int,
     if lanes < 2 or nest.reduction is not None or nest.bounds or any(computes_indices(s) for s in nest.stages):
         return None
     accesses = nest.accesses()
-    writes = {id(w) for s in nest.stages for w in s.writes}
+    writes = {w for s in nest.stages for w in s.writes}
     found: list[tuple[tuple[int, int, int], tuple[int, int]]] = []
     for lane, rows in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
         walks = [walk_of(a, lane, rows) for a in accesses]
-        stays = any(walk is Walk.STAYS and id(a) in writes for walk, a in zip(walks, accesses, strict=True))
+        stays = any(walk is Walk.STAYS and a in writes for walk, a in zip(walks, accesses, strict=True))
         padded = any(lane_guards(a, lane) for a in accesses)
         if None not in walks and Walk.TRANSPOSED in walks and not stays and not padded:
-            along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if id(a) in writes)
+            along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if a in writes)
             lengths = (min(expected_size(nest.dims[d].extent), lanes) for d in (lane, rows))
             found.append(((next(lengths), along, next(lengths)), (lane, rows)))
     return max(found)[1] if found else None

@@ -55,7 +55,7 @@ class Scan:
     back: bool
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class Stage:
     """One generic over the dims of its nest; a running fold is the only stage of its nest.
 

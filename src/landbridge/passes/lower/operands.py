@@ -82,12 +82,12 @@ class Operands:
         self._loads: dict[tuple[object, ...], SSAValue] = {}
         #: Transposed blocks that were loaded, or are collected for a store, by access and column: a vector for each
         #: row.
-        self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
+        self._blocks: dict[tuple[ElementAccess, int], list[SSAValue]] = {}
         #: The elements of an incomplete pixel, by the access that writes them.
-        self._lanes: dict[int, list[SSAValue]] = {}
-        #: Cached facts about accesses and stages, by the identity of the object, which the entry keeps alive.
-        self._walks: dict[int, tuple[ElementAccess, Walk]] = {}
-        self._places: dict[int, tuple[Stage, bool]] = {}
+        self._lanes: dict[ElementAccess, list[SSAValue]] = {}
+        #: Cached facts about accesses and stages.
+        self._walks: dict[ElementAccess, Walk] = {}
+        self._places: dict[Stage, bool] = {}
 
     def forget(self) -> None:
         """Start a new block of code: the loads of other blocks are not visible in it."""
@@ -157,11 +157,11 @@ class Operands:
         """Returns how ``a`` moves along the lanes."""
         if self.sched.lane is None:
             return Walk.STAYS
-        if (known := self._walks.get(id(a))) is None or known[0] is not a:
+        if (known := self._walks.get(a)) is None:
             walk = walk_of(a, self.sched.lane, self.sched.rows if self.sched.transposed else None)
             assert walk is not None, "a lane that no vector follows"
-            known = self._walks[id(a)] = a, walk
-        return known[1]
+            known = self._walks[a] = walk
+        return known
 
     def _transposed(self) -> TransposedBlocks:
         assert self.sched.lane is not None and self.sched.rows is not None
@@ -189,17 +189,17 @@ class Operands:
         """
         sched = self.sched
         if self._walk(a) is Walk.TRANSPOSED:
-            if (id(a), n) not in self._blocks:
-                self._blocks[id(a), n] = self._transposed().load(
+            if (a, n) not in self._blocks:
+                self._blocks[a, n] = self._transposed().load(
                     a, self.buffers[a.buffer], self._location(a, t, n), t.rows, self._active(t, 0, n)
                 )
-            return self._blocks[id(a), n][m]
+            return self._blocks[a, n][m]
         by_row = sched.rows is not None and a.varies(sched.rows)
         row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
         if by_row and sched.vectors is not None and isinstance(iteration, int):
             # a vector that other rows read in other iterations
             row, iteration = row * sched.vectors.stride + iteration, 0
-        key = (id(a), row, n if sched.columns is not None and a.varies(sched.columns) else 0, iteration)
+        key = (a, row, n if sched.columns is not None and a.varies(sched.columns) else 0, iteration)
         if (found := self._loads.get(key)) is None:
             if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
                 found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
@@ -232,7 +232,7 @@ class Operands:
         where, buffer = self.where(a, t, m, n, (loop, first)), self.buffers[a.buffer]
         parts = []
         for part in range(between):
-            key = (id(a), "between", m, n, first, part)
+            key = (a, "between", m, n, first, part)
             if key not in self._loads:
                 at = moved(self.code, where, part * self.lanes)
                 self._loads[key] = self.code.load_vector(buffer, at, a.element, self.lanes, 0)
@@ -272,7 +272,7 @@ class Operands:
         return self._lane_of(scalars, at - piece.start, a) if len(piece) > 1 else scalars
 
     def _lane_of(self, scalars: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
-        key = (id(scalars), lane)  # the vector itself is a value of this dict, and stays alive
+        key = (scalars, lane)
         if (found := self._loads.get(key)) is None:
             found = self._loads[key] = self.code.add_op(vector.ExtractOp(scalars, [lane], a.element))
         return found
@@ -328,9 +328,9 @@ class Operands:
         return emit_body(self.code, stage, inputs, lanes, index, self.buffers)
 
     def _computes_indices(self, stage: Stage) -> bool:
-        if (known := self._places.get(id(stage))) is None or known[0] is not stage:
-            known = self._places[id(stage)] = stage, computes_indices(stage)
-        return known[1]
+        if (known := self._places.get(stage)) is None:
+            known = self._places[stage] = computes_indices(stage)
+        return known
 
     def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
         """Returns one element of an image, taken from its pixel, which is loaded once per tile if ``keep``."""
@@ -344,7 +344,7 @@ class Operands:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
         along = n if self.sched.columns is not None and row.uses(self.sched.columns) else 0
-        key = (id(a), "pixel", location.pixel.const, along, m, shift)
+        key = (a, "pixel", location.pixel.const, along, m, shift)
         pixel = self._loads.get(key)
         if pixel is None:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
@@ -360,11 +360,11 @@ class Operands:
         location = pixel_location(column, lanes, self.sched.columns, n)
         if location is None or t.columns != lanes:
             raise CodegenError(f"{image.type}: a kernel would store one element of a pixel of {lanes}")
-        held = self._lanes.setdefault(id(a), [])
+        held = self._lanes.setdefault(a, [])
         held.append(value)
         if len(held) == lanes:
             at = self.index(row, t, m, n), self.index(location.pixel, t, m, n)
-            copy_pixel(self.code, image, *at, self._lanes.pop(id(a)).__getitem__)
+            copy_pixel(self.code, image, *at, self._lanes.pop(a).__getitem__)
 
     def write(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
         if is_image(self.buffers[a.buffer].type):
@@ -374,7 +374,7 @@ class Operands:
         if walk is not Walk.STAYS and not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
         if walk is Walk.TRANSPOSED:
-            block = self._blocks.setdefault((id(a), n), [])
+            block = self._blocks.setdefault((a, n), [])
             block.append(value)
             if len(block) == t.rows:
                 self._transposed().store(a, block, buffer, self._location(a, t, n), self._active(t, 0, n))

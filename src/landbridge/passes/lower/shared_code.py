@@ -288,10 +288,10 @@ def _are_all_uses(function: func.FuncOp, places: Sequence[_Number]) -> bool:
     them.
     """
     old = _words_of(function)
-    known = {(id(number.op), number.index) for number in places}
+    known = {(number.op, number.index) for number in places}
     values = [] if old is None else [use.operation.results[0] for use in old.uses]
     casts = [use.operation for value in values for use in value.uses]
-    return all((id(use.operation), use.index) in known for op in casts for r in op.results for use in r.uses)
+    return all((use.operation, use.index) in known for op in casts for r in op.results for use in r.uses)
 
 
 def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:

@@ -51,7 +51,7 @@ class Candidate:
         if len(ranks) != 1 or not ranks <= {3, 4}:
             return None
         found = [class_of(self.classes, o, 1) for o in self.outputs]
-        return found[0] if len(set(map(id, found))) == 1 else None
+        return found[0] if all(each is found[0] for each in found) else None
 
     def data_axis(self, c: AxisClass) -> int | None:
         """Returns the axis that class ``c`` has in the only operand that is no weight."""

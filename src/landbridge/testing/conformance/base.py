@@ -13,6 +13,7 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import AcquiredScopes, HostBarriers, HostMemory, PeerCopy
 from landbridge.device.registry import device as find_device
 from landbridge.errors import OutOfMemoryError, ScopeBusyError
+from landbridge.identity_map import IdentityMap
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
@@ -60,20 +61,22 @@ class ConformanceCase:
         """Opens the device; every test begins without a space."""
         self.device: Device = find_device(self.device_name)
         self.api: DeviceAPI = self.device.api
-        # keyed by identity, as threads allocate and free at once; host spaces are freed last
-        self._taken: dict[int, Space] = {}
-        self._of_host: dict[int, Space] = {}
-        self._sizes: dict[int, int] = {}
+        # Spaces of the device with their sizes: by identity, as a device may return equal ones, and threads allocate
+        # and free at once. Those of the host are freed last.
+        self._taken: IdentityMap[Space, int] = IdentityMap()
+        self._of_host: list[Space] = []
         self.fills_memory = False
         self._acquired: list[str] = []
         self.acquire_scopes()
 
     def teardown_method(self, method: object = None) -> None:
         """Frees the spaces that the test did not free, and releases the scopes."""
-        for taken in (self._taken, self._of_host):
-            while taken:
-                _, space = taken.popitem()
-                space.device.api.free_data_space(space)
+        while self._taken:
+            space, _ = self._taken.popitem()
+            space.device.api.free_data_space(space)
+        while self._of_host:
+            space = self._of_host.pop()
+            space.device.api.free_data_space(space)
         self.release_scopes()
 
     def on_demand(self) -> AcquiredScopes:
@@ -158,9 +161,7 @@ class ConformanceCase:
         """Returns a space of the device."""
         kind = self.device.memory_kind(scope)
         size = -(-nbytes // kind.size_multiple) * kind.size_multiple
-        # copied in one step, as other threads allocate while a list of items would be iterated
-        taken = self._taken.copy()
-        held = sum(self._sizes.get(key, 0) for key, other in taken.items() if other.scope == kind.scope)
+        held = sum(taken for other, taken in self._taken.items() if other.scope == kind.scope)
         try:
             space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
         except OutOfMemoryError:
@@ -168,25 +169,23 @@ class ConformanceCase:
             if kind.capacity is not None and held + size > kind.capacity and not self.fills_memory:
                 self.skip(f"has {kind.capacity} bytes of {kind.scope!r}, too few for this test")
             raise
-        self._sizes[id(space)] = size
-        self.keep(space)
+        self._taken[space] = size
         return space
 
     def keep(self, space: Space) -> None:
         """Frees ``space`` at the end of the test."""
-        self._taken[id(space)] = space
+        self._taken[space] = 0
 
     def free(self, space: Space) -> None:
         """Frees ``space`` before the end of the test."""
-        del self._taken[id(space)]
-        self._sizes.pop(id(space), None)
+        del self._taken[space]
         self.api.free_data_space(space)
 
     def host(self, content: bytes) -> Space:
         """Returns a space of host memory that holds ``content``."""
         cpu = host_device()
         space = cpu.api.alloc_data_space(cpu.index, max(1, len(content)), 1, "global", None)
-        self._of_host[id(space)] = space
+        self._of_host.append(space)
         ctypes.memmove(self.host_address(space), content, len(content))
         return space
 

@@ -125,7 +125,6 @@ class LifecycleConformance(ConformanceCase):
     def _release(self) -> None:
         """Forgets the spaces of an instance that ends."""
         self._taken.clear()
-        self._sizes.clear()
 
     def _try_it(self, seed: int) -> None:
         """Fails unless memory and copies work."""
