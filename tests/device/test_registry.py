@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import ClassVar
@@ -183,3 +185,15 @@ def test_unknown_scope(plugins: None) -> None:
     assert npu.memory_kind("") == npu.memory_kind("global")
     with pytest.raises(InputError, match="no memory scope 'vtcm'; legal: global, shared"):
         npu.memory_kind("vtcm")
+
+
+def test_the_package_is_called_and_is_a_module() -> None:
+    """``landbridge.device`` has both meanings, whichever of its modules was imported first."""
+    code = (
+        "import landbridge.device.api, landbridge as lb, sys, types\n"
+        "assert lb.device is sys.modules['landbridge.device'] and isinstance(lb.device, types.ModuleType)\n"
+        "assert lb.device.api is landbridge.device.api\n"
+        "print(lb.device('cpu:0'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
+    assert done.stdout.split() == ["cpu:0"]

@@ -53,7 +53,7 @@ class Uncached(Correct):
         if kind.coherent:
             block.host, block.host_address = block.data, block.address
         made = replace(space, handle=block)
-        self._blocks[id(block)] = made
+        self._blocks[block] = made
         return made
 
 

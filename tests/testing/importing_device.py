@@ -44,7 +44,7 @@ class ImportsBehindCaches(Correct):
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
         block: LazyBlock = space.handle
-        self._blocks.pop(id(block))
+        self._blocks.pop(block)
         return replace(space, handle=CachedBlock(block.instance, "global", nbytes, max(alignment, 64)))
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
