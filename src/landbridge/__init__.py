@@ -171,12 +171,12 @@ if TYPE_CHECKING:
         ZeroCopyError,
     )
     from landbridge.executable.executable import Executable
-    from landbridge.host_operators import host_operator
     from landbridge.input_spec import InputSpec
     from landbridge.ir.limits import Limits
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
+    from landbridge.operators import host_operator
     from landbridge.session import Session
     from landbridge.session.pool import Pool
     from landbridge.session.state import State
@@ -205,7 +205,7 @@ _MODULE_OF = {
     "from_bus_address": "landbridge.tensor",
     "from_dlpack": "landbridge.tensor",
     "from_dma_buf": "landbridge.tensor",
-    "host_operator": "landbridge.host_operators",
+    "host_operator": "landbridge.operators",
     "ledger": "landbridge.memory.ledger",
     "load": "landbridge.loader",
     "no_copies": "landbridge.memory.ledger",

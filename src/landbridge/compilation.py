@@ -27,13 +27,13 @@ from landbridge.executable.state_growth import STATES, growths_text
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import Chosen, ChosenProgram, ImportedModules, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
-from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.limits import check_time
 from landbridge.ir.main_attributes import growths
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.operators.implementations import HOST_PREFIX
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
 from landbridge.passes.alias import request_aliases

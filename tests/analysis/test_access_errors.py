@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ import pytest
 from tests.sanitizer.test_sanitized_programs import PICK
 
 import landbridge as lb
-from landbridge.analysis import access_errors
 from landbridge.errors import AccessError
-from landbridge.ops.registry import _HANDLERS, handlers, operator
+from landbridge.operators import REGISTRY, kernel
 from landbridge.passes.lower.operands import Operands
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[5,7] x) => (float[5,7] z) { y = Exp(x) z = Softmax(y) }'
@@ -31,14 +31,10 @@ def stores_two_further(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_operators_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_operators_of_other_tests() -> Iterator[None]:
     """Messages name no operator that another test of this process defined."""
-    known = set(handlers())
-
-    def of_this_test() -> dict[Any, Any]:
-        return {key: h for key, h in handlers().items() if key not in known or h.__module__.startswith("landbridge.")}
-
-    monkeypatch.setattr(access_errors, "handlers", of_this_test)
+    with REGISTRY.isolated():
+        yield
 
 
 @pytest.mark.usefixtures("stores_two_further")
@@ -68,15 +64,12 @@ def test_given_ir_is_its_authors() -> None:
 
 @pytest.mark.usefixtures("stores_two_further")
 def test_an_operator_defined_elsewhere_is_named() -> None:
-    @operator("Twice", domain="elsewhere")
+    @kernel("elsewhere", "Twice")
     def twice(c: Any, x: Any) -> Any:
         return c.elementwise("twice", [x], lambda s, v: v + v)
 
-    try:
-        with pytest.raises(AccessError, match=rf"defined elsewhere, Twice \({__name__}\), that has to clamp"):
-            lb.compile(onnx.parser.parse_model(MODEL))
-    finally:
-        del _HANDLERS["elsewhere", "Twice"]
+    with pytest.raises(AccessError, match=rf"defined elsewhere, Twice \({__name__}\), that has to clamp"):
+        lb.compile(onnx.parser.parse_model(MODEL))
 
 
 def test_it_survives_pickling() -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import onnx
 
-from landbridge.frontend.onnx.bodies.registry import defined_operators, is_defined
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
+from landbridge.frontend.onnx.known_operators import implementations
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES
-from landbridge.host_operators import host_operators
-from landbridge.host_operators.registry import find
-from landbridge.ops.registry import handler_for, operators
+from landbridge.operators import REGISTRY, Definition, HostOperator, Kernel
+from landbridge.operators.implementations import is_built_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "operator-table.md"
 #: The newest opset that the page is of; an onnx that has no such opset cannot make it.
@@ -72,18 +71,12 @@ def _dtypes(schema: Any) -> str:
 
 def _runs_as(domain: str, name: str, opset: int) -> str:
     """In words; empty where that version is refused."""
-    if domain == "" and (name in CONTROL_FLOW or name in OF_SEQUENCES):
+    kinds = [kind.removesuffix(" operator") for kind in implementations(domain, name, opset)]
+    if "import" in kinds:
         return "import"
-    kinds = []
-    if handler_for(domain, name, opset) is not None:
-        kinds.append("kernel")
-    elif any(_has_body(s) for s in _versions(domain, name) if s.since_version <= opset) or is_defined(domain, name):
-        kinds.append("definition")
-    if find(domain, name, opset) is not None:
-        kinds.append("host")
-    if len(kinds) == 2:
+    if len(kinds) > 1 and kinds[-1] == "host":
         return f"{kinds[0]}; host where data decide its sizes, or what it does"
-    return "".join(kinds)
+    return kinds[0] if kinds else ""
 
 
 def _has_body(schema: Any) -> bool:
@@ -103,18 +96,21 @@ def _rows(domain: str, names: Iterable[str]) -> list[str]:
     return rows
 
 
-def _others() -> list[tuple[str, str]]:
-    return [*defined_operators(), *((o.domain, o.op_type) for o in host_operators() if o.is_built_in)]
+def operators() -> dict[str, set[str]]:
+    """The names of all operators that the page is of, by domain."""
+    names: dict[str, set[str]] = {domain: set() for domain in _NEWEST}
+    registered = [each for kind in (Kernel, Definition, HostOperator) for each in REGISTRY.of_kind(kind)]
+    for each in registered:
+        if is_built_in(each):
+            names[each.domain].add(each.op_type)
+    names[""] |= {*CONTROL_FLOW, *OF_SEQUENCES}
+    names[""] |= {schema.name for schema in _schemas() if not schema.domain and _has_body(schema)}
+    return names
 
 
 def page() -> str:
     """The whole page."""
-    names: dict[str, set[str]] = {domain: set() for domain in _NEWEST}
-    for domain, name in [*operators(), *_others()]:
-        if domain in names:
-            names[domain].add(name)
-    names[""] |= {*CONTROL_FLOW, *OF_SEQUENCES}
-    names[""] |= {schema.name for schema in _schemas() if not schema.domain and _has_body(schema)}
+    names = operators()
     text = _HEAD.format(opset=OPSET)
     for domain in _NEWEST:
         rows = _rows(domain, names[domain])

@@ -11,7 +11,7 @@ import onnx
 from draw import EDGES, Draw
 from onnx import helper, numpy_helper
 
-from landbridge.ops.registry import handler_for, operators
+from landbridge.operators import REGISTRY, Kernel
 from landbridge.ops.rules import Rules, rules_of
 
 Array = np.ndarray[Any, Any]
@@ -34,8 +34,8 @@ def _schema(op_type: str, opset: int) -> Any:
 @cache
 def _known(opset: int) -> list[str]:
     """The operators that this opset has and Landbridge compiles."""
-    names = [name for domain, name in operators() if not domain]
-    return [n for n in names if onnx.defs.has(n, opset, "") and handler_for("", n, opset)]
+    names = sorted({each.op_type for each in REGISTRY.of_kind(Kernel) if not each.domain})
+    return [n for n in names if onnx.defs.has(n, opset, "") and REGISTRY.find(Kernel, "", n, opset)]
 
 
 def draw_model(data: bytes, op_type: str = "") -> tuple[onnx.ModelProto, dict[str, Array]]:
@@ -51,9 +51,9 @@ class _Node:
     def __init__(self, d: Draw, op_type: str, opset: int) -> None:
         self.d, self.op_type, self.opset = d, op_type, opset
         self.schema = _schema(op_type, opset)
-        handler = handler_for("", op_type, opset)
-        assert handler is not None
-        declared = rules_of(handler)
+        kernel = REGISTRY.find(Kernel, "", op_type, opset)
+        assert kernel is not None
+        declared = rules_of(kernel.function)
         assert declared is not None
         self.rules: Rules = declared
         self.dims: dict[str, Any] = {}

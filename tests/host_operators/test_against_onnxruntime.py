@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge.host_operators.registry import find
+from landbridge.operators import REGISTRY, HostOperator
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
@@ -43,7 +43,7 @@ def compare(
     for found, wanted in zip(session(*inputs.values()), expected, strict=True):
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=2e-6)
     if node.domain == "ai.onnx.ml":  # which have kernels, so that these functions are not asked
-        operator = find(node.domain, node.op_type, 5)
+        operator = REGISTRY.find(HostOperator, node.domain, node.op_type, 5)
         assert operator is not None
         attributes = {each.name: _plain(onnx.helper.get_attribute_value(each)) for each in node.attribute}
         for found, wanted in zip(

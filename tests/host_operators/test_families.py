@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge.host_operators import host_operators
+from landbridge.operators import REGISTRY, HostOperator
 from landbridge.testing import onnx_backend
 from tests.host_operators.test_reducing import REDUCTIONS, RUNNING
 from tests.open_dimensions.test_operands import CASES as OPERANDS
@@ -42,7 +42,7 @@ def test_the_suite(name: str) -> None:
 
 def test_every_family_has_cases() -> None:
     assert len(_CASES) > 60
-    families = {operator.op_type for operator in host_operators() if not operator.domain}
+    families = {operator.op_type for operator in REGISTRY.of_kind(HostOperator) if not operator.domain}
     families -= {"RandomUniform", "RandomNormal", "RandomUniformLike", "RandomNormalLike", "Multinomial"}
     names = " ".join(_CASES).replace("_", "")
     # Those that a kernel is made of unless its operands are computed are asked so in tests/open_dimensions.

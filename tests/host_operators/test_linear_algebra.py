@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from landbridge.host_operators import find
 from landbridge.host_operators.linear_algebra import cholesky, inverse, solve, solve_triangular
-from landbridge.host_operators.registry import HostValue
+from landbridge.operators import REGISTRY, HostOperator, HostValue
 
 A = np.random.default_rng(0).standard_normal((2, 1, 3, 3)) + 4 * np.eye(3)
 B = np.random.default_rng(1).standard_normal((5, 3, 4))
@@ -52,7 +51,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("name", "attributes", "given"), CASES)
 def test_results_are_as_reported(name: str, attributes: dict[str, Any], given: tuple[Any, ...]) -> None:
-    operator = find("landbridge", name, 1)
+    operator = REGISTRY.find(HostOperator, "landbridge", name, 1)
     assert operator is not None and operator.results is not None
     for dtype in (np.float32, np.float64, np.float16):
         arrays = [np.ascontiguousarray(x, dtype) for x in given]

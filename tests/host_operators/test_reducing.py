@@ -10,10 +10,9 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge.host_operators import host_operators
-from landbridge.host_operators.registry import find
+from landbridge.operators import REGISTRY, HostOperator
 
-REDUCTIONS = sorted({each.op_type for each in host_operators() if each.op_type.startswith("Reduce")})
+REDUCTIONS = sorted({each.op_type for each in REGISTRY.of_kind(HostOperator) if each.op_type.startswith("Reduce")})
 RUNNING = ("CumSum", "CumProd")
 
 
@@ -42,7 +41,7 @@ def test_a_reduction_along_axes_that_a_run_gives(name: str, keepdims: int) -> No
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_running_sum_or_product(name: str, axis: int, reverse: int, exclusive: int) -> None:
     x = 1 + np.random.default_rng(2).random((4, 3))
-    found = find("", name, 26)
+    found = REGISTRY.find(HostOperator, "", name, 26)
     assert found is not None
     y: Any = found.function(x, np.array(axis), exclusive=exclusive, reverse=reverse)
     reduced = np.sum if name == "CumSum" else np.prod

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from landbridge.operators import REGISTRY, Kernel
 from landbridge.ops.accuracy import Accuracy, accuracy_of
-from landbridge.ops.registry import handler_for, operators
 
 PAGE = Path(__file__).parents[2] / "docs" / "numbers.md"
 OPSET = 24
@@ -26,10 +26,10 @@ def _bound(a: Accuracy) -> str:
 def table() -> str:
     """The bounds of elementwise operators, those with the same in one row."""
     rows: dict[tuple[float, str, str], list[str]] = defaultdict(list)
-    for domain, name in operators():
-        handler = handler_for(domain, name, OPSET)
-        declared = None if handler is None or domain else accuracy_of(name, OPSET)
-        if handler is not None and declared is not None and handler.__module__.rpartition(".")[2] in _FAMILIES:
+    for name in sorted({each.op_type for each in REGISTRY.of_kind(Kernel) if not each.domain}):
+        kernel = REGISTRY.find(Kernel, "", name, OPSET)
+        declared = None if kernel is None else accuracy_of("", name, OPSET)
+        if kernel is not None and declared is not None and kernel.function.__module__.rpartition(".")[2] in _FAMILIES:
             rows[declared.ulp, _bound(declared), declared.note].append(name)
     lines = [
         f"| {bound} | {' '.join(sorted(names))} | {note.replace('``', '`')} |"

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from landbridge.errors import CompileError
+from landbridge.operators import REGISTRY, Kernel
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy_of, spacing
-from landbridge.ops.registry import handler_for, operators
 from tests.ops.accuracy_table import PAGE, table
 
 OPSET = 22
 
 
 def test_every_operator_states_its_accuracy() -> None:
-    known = [name for domain, name in operators() if domain == ""]
-    versions = [(name, opset) for name in known for opset in range(1, OPSET + 1) if handler_for("", name, opset)]
-    silent = {name for name, opset in versions if accuracy_of(name, opset) is None}
+    known = {each.op_type for each in REGISTRY.of_kind(Kernel) if not each.domain}
+    versions = [
+        (name, opset) for name in known for opset in range(1, OPSET + 1) if REGISTRY.find(Kernel, "", name, opset)
+    ]
+    silent = {name for name, opset in versions if accuracy_of("", name, opset) is None}
     assert not silent, "state @accuracy(...) above the def of their handlers"
 
 
@@ -45,8 +47,19 @@ def test_tolerance_of_each_kind_of_bound() -> None:
     assert sums.tolerance(want, "float32", condition=np.full(3, 8.0))[0] == 32 * 2.0**-23 + 4 * 2.0**-149
     with pytest.raises(CompileError, match="condition"):
         sums.tolerance(want, "float32")
-    with pytest.raises(CompileError, match="no handler"):
-        accuracy_of("Nothing", OPSET)
+    with pytest.raises(CompileError, match=r"ai\.onnx\.Nothing of opset 22 has no kernel"):
+        accuracy_of("", "Nothing", OPSET)
+
+
+def test_the_former_order_of_arguments() -> None:
+    wanted = accuracy_of("", "Exp", 21)
+    assert wanted is not None
+    with pytest.warns(DeprecationWarning, match="call accuracy_of"):
+        assert accuracy_of("Exp", 21) is wanted
+    with pytest.warns(DeprecationWarning):
+        assert accuracy_of("Exp", opset=21) is wanted
+    with pytest.warns(DeprecationWarning):
+        assert accuracy_of("Scaler", 3, "ai.onnx.ml") is accuracy_of("ai.onnx.ml", "Scaler", 3)
 
 
 def test_the_page_lists_the_bounds() -> None:

@@ -43,7 +43,7 @@ def unary_arguments(dtype: str, count: int) -> Array:
 
 
 def check(got: Array, want: Array, dtype: str, op: str, kind: str, condition: Any, *inputs: Array) -> None:
-    declared = accuracy_of(op, OPSET)
+    declared = accuracy_of("", op, OPSET)
     assert declared is not None
     terms = None if condition is None else condition(*map(wide, inputs))
     times = excess(got, want, dtype, declared, kind, terms)

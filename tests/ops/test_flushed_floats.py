@@ -38,7 +38,7 @@ def is_denormal(x: Array) -> Array:
 
 def check(case: Case, kind: str, got: Array, *inputs: Array) -> None:
     """``got`` is the function of ``inputs``, each as it is or without denormals."""
-    declared, dtype = accuracy_of(case.op, OPSET), inputs[0].dtype.name
+    declared, dtype = accuracy_of("", case.op, OPSET), inputs[0].dtype.name
     assert declared is not None
     wrong = np.ones(got.shape, bool)
     for read in product(*((x, np.where(is_denormal(x), np.copysign(x.dtype.type(0), x), x)) for x in inputs)):

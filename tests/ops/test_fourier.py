@@ -231,7 +231,7 @@ def test_long_transforms_have_short_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("op", "opset"), [("DFT", 17), ("DFT", 20), ("STFT", 17)])
 def test_the_declared_bound_is_of_all_points(op: str, opset: int) -> None:
-    declared = accuracy_of(op, opset)
+    declared = accuracy_of("", op, opset)
     assert isinstance(declared, Accuracy)
     assert declared.sums
     assert declared.ulp >= USUAL

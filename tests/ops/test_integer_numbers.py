@@ -140,7 +140,7 @@ def off_by_ties(found: Array, scaled: Array, zero: int, dtype: str) -> Array:
 @pytest.mark.parametrize("powers", [False, True])
 def test_quantized_products(op: str, dtypes: tuple[str, str], columns: bool, powers: bool, kind: str) -> None:
     a, b = dtypes
-    assert accuracy_of(op, 21) is not None
+    assert accuracy_of("", op, 21) is not None
     (x, x_zero, w, w_zero), total = operands(op, a, b, columns)
     rng = np.random.default_rng(3)
     x_scale = np.array(0.0625 if powers else 0.0371, np.float32)

@@ -148,7 +148,7 @@ def check(case: Case, dtype: str, values: str, target: str) -> Array:
     want, condition = case.truth(*wide)
     (found,) = run_node(case.op, arrays, case.constants, target=target, opset=case.opset, **case.attributes)
     assert found.dtype == FLOATS[dtype]
-    declared = accuracy_of(case.op, case.opset)
+    declared = accuracy_of("", case.op, case.opset)
     assert declared is not None
     error = np.abs(found.astype(np.float64) - want)
     allowed = declared.tolerance(want, dtype, target.split()[0], condition if declared.sums else None)

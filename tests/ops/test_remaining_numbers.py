@@ -142,7 +142,7 @@ def check(case: Case, dtype: str, kind: str) -> list[tuple[Array, Array, Array]]
     wide = [None if a is None else a.astype(np.float64) if a.dtype == FLOATS[dtype] else a for a in arrays]
     truth = case.truth(*wide)
     found = run_node(case.op, arrays, case.constants, case.outputs, kind, OPSET, **case.attributes)
-    declared = accuracy_of(case.op, OPSET)
+    declared = accuracy_of("", case.op, OPSET)
     assert declared is not None
     errors = []
     for y, (want, condition) in zip(found, truth, strict=True):
@@ -205,7 +205,7 @@ def test_dequantized(dtype: str, scale: str, zero: bool, kind: str) -> None:
         arrays.append(zeros)
     (found,) = run_node("DequantizeLinear", arrays, range(1, len(arrays)), target=kind, axis=1)
     want = (x.astype(np.float64) - zeros) * steps
-    declared = accuracy_of("DequantizeLinear", 21)
+    declared = accuracy_of("", "DequantizeLinear", 21)
     assert declared is not None
     times = excess(found.astype(np.float64), want, scale, declared, kind)
     assert times.max() <= 1, (times.max(), want.flat[times.argmax()], found.flat[times.argmax()])

@@ -9,9 +9,10 @@ import pytest
 import landbridge as lb
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError
 from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
+from landbridge.operators import REGISTRY, Kernel, kernel
+from landbridge.operators.implementations import is_built_in
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, at_least, axis_of, not_empty, one_of
-from landbridge.ops.registry import handlers
 from landbridge.ops.rule_check import check
 from landbridge.ops.rules import index_of, rules, rules_of
 from landbridge.sizes.size import dimension
@@ -35,9 +36,9 @@ def _checked(declared: object, *shapes: tuple[int, ...] | np.ndarray | None, **a
 
 def test_every_handler_has_rules() -> None:
     """Of every domain and every version; what is registered by others than this package need not."""
-    ours = {key: h for key, h in handlers().items() if h.__module__.startswith("landbridge.")}
+    ours = [each for each in REGISTRY.of_kind(Kernel) if is_built_in(each)]
     assert len(ours) > 150
-    assert not [key for key, handler in ours.items() if rules_of(handler) is None]
+    assert not [each for each in ours if rules_of(each.function) is None]
 
 
 def test_rules_speak_of_what_the_operator_has() -> None:
@@ -46,9 +47,9 @@ def test_rules_speak_of_what_the_operator_has() -> None:
     for schema in onnx.defs.get_all_schemas_with_history():
         if not schema.domain:
             versions.setdefault(schema.name, []).append(schema)
-    for (domain, op_type, _), handler in handlers().items():
-        declared = rules_of(handler)
-        if domain or declared is None:
+    for each in REGISTRY.of_kind(Kernel):
+        declared, op_type = rules_of(each.function), each.op_type
+        if each.domain or declared is None:
             continue
         names = tuple(o.name for o in declared.operands)
         if len(names) > 1:
@@ -222,14 +223,13 @@ def test_contradictions_are_refused(inputs: str, node: str, names: str) -> None:
 
 def test_rules_and_handlers_of_others() -> None:
     """A handler without rules, which fails in its own way, and one with rules, which is not called."""
-    from landbridge.ops.registry import operator
 
-    @operator("Careless", domain="test.rules")
+    @kernel("test.rules", "Careless")
     def careless(c: OpContext, x: Operand) -> Operand:
         return c.reshape(x, [{}["nothing"]])
 
     @rules("x: N N")
-    @operator("Careful", domain="test.rules")
+    @kernel("test.rules", "Careful")
     def careful(c: OpContext, x: Operand) -> Operand:
         raise AssertionError("called")
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import landbridge as lb
-from landbridge.host_operators import find
+from landbridge.operators import REGISTRY, HostOperator
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("error::landbridge.FallbackWarning")
@@ -46,7 +46,7 @@ def found(x: Array, peer: bool = False) -> list[Array]:
 def test_every_dtype(dtype: str) -> None:
     """Numbers that often come again, of both signs where there are."""
     x = np.random.default_rng(0).integers(0 if dtype[0] in "ub" else -9, 10, (20, 30)).astype(dtype)
-    operator = find("", "Unique", 17)
+    operator = REGISTRY.find(HostOperator, "", "Unique", 17)
     assert operator is not None
     for got, wanted in zip(found(x), operator.bound({"sorted": 0})(x), strict=True):
         assert got.dtype == wanted.dtype

@@ -19,9 +19,8 @@ LIBRARY = (
 )  # fmt: skip
 #: Of ours what writes files, or is for few programs.
 OURS = (
-    "compile_cache", "compiler", "host_operators.registry", "memory.allocators.logging",
-    "memory.allocators.statistics", "memory.allocators.tracking", "output_file", "sizes.size", "vm.builtins",
-    "vm.device_lane", "vm.trace",
+    "compile_cache", "compiler", "memory.allocators.logging", "memory.allocators.statistics",
+    "memory.allocators.tracking", "operators", "output_file", "sizes.size", "vm.builtins", "vm.device_lane", "vm.trace",
 )  # fmt: skip
 
 _IMPORT = "import landbridge"

@@ -9,7 +9,8 @@ from landbridge.errors import AccessError
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
-from landbridge.ops.registry import handlers
+from landbridge.operators import REGISTRY, Kernel
+from landbridge.operators.implementations import is_built_in
 
 #: The most nodes that a message names.
 _SHOWN = 6
@@ -50,13 +51,8 @@ def _generated(module: IRModule, kernel: str) -> str:
 
 def _unless_theirs() -> str:
     """Returns a sentence about operators that others defined, if any are registered."""
-    theirs = sorted(
-        {f"{kind} ({h.__module__})" for (_, kind, _), h in handlers().items() if not _is_ours(h.__module__)}
-    )
+    kernels = [each for each in REGISTRY.of_kind(Kernel) if not is_built_in(each)]
+    theirs = sorted({f"{each.op_type} ({each.function.__module__})" for each in kernels})
     if not theirs:
         return ""
     return f". Where the kernel is of an operator defined elsewhere, {', '.join(theirs)}, that has to clamp its indices"
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == "landbridge"

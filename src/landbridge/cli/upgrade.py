@@ -82,7 +82,7 @@ def _missing(program: Executable) -> list[str]:
     Those that other packages registered are left out: a process that imports the package has them.
     """
     from landbridge.executable.host_calls import host_calls
-    from landbridge.host_operators.registry import HOST_PREFIX
+    from landbridge.operators.implementations import HOST_PREFIX
     from landbridge.vm.host_functions import is_known
 
     owned = [name for name, module in host_calls(program).items() if not module]

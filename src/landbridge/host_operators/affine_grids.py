@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import ShapeError
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _results(theta: HostValue, size: HostValue, **_: int) -> Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _det_results(x: HostValue) -> Results:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _col2im_results(x: HostValue, image: HostValue, block: HostValue, **_: Any) -> Results:

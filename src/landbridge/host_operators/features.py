@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _mel_results(

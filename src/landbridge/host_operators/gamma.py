@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 #: From here on the series below, of Bernoulli numbers, are exact to float64.
 _LARGE = 10

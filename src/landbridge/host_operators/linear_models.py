@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import UnsupportedOperatorError
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def class_results(x: HostValue, **attributes: Any) -> Results:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 #: The least probability of a pair.
 _LEAST = 1e-7

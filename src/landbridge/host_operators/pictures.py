@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from landbridge.errors import InputError, UnsupportedOperatorError
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 #: What Pillow calls the formats of pixels, and how many channels these have.
 _FORMATS = {"RGB": ("RGB", 3), "BGR": ("RGB", 3), "Grayscale": ("L", 1)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import UnsupportedOperatorError
-from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
+from landbridge.operators import Array, Draw, HostValue, Results, host_operator
 
 
 def _results(x: HostValue, w: HostValue, *_: Any, hidden_size: int, direction: str = "forward", **__: Any) -> Results:

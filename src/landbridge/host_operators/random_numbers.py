@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
+from landbridge.operators import Array, Draw, HostValue, Results, host_operator
 
 
 def _generator(seed: float | None) -> np.random.Generator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _all_elements(x: HostValue, *, axis: int) -> Results:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
 from landbridge.host_operators.reshaping import count_of, open_shape, whole
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 #: A reduction of an array along axes, with ``keepdims``.
 _Reduction = Callable[..., Array]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.available_memory import check_available
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def whole(x: Array) -> list[int]:

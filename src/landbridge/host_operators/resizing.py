@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from landbridge.errors import ShapeError
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 from landbridge.records import record
 from landbridge.sizes.scaled import meant, scaled
 

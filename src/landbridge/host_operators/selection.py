@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _nonzero_results(x: HostValue) -> Results:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
 from landbridge.host_operators.reshaping import open_shape, whole
+from landbridge.operators import Array, HostValue, Results, host_operator
 
 
 def _complex(x: Array) -> Array:

@@ -7,17 +7,18 @@ too small for the dtype become infinite or 0 as IEEE 754 rounds them; NaN is whe
 
 ::
 
-    @operator("Exp")
+    @kernel("", "Exp")
     @accuracy(ulp=2)
     def exp(c: OpContext, x: Operand) -> Operand: ...
 
-    @operator("MatMul")
+    @kernel("", "MatMul")
     @accuracy(ulp=4, sums=True)   # in eps times the sum of the terms' magnitudes
     def matmul(c: OpContext, a: Operand, b: Operand) -> Operand: ...
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import CompileError
-from landbridge.ops.registry import Handler, handler_for
+from landbridge.operators import REGISTRY, Handler, Kernel
 from landbridge.records import record
 
 Array = np.ndarray[Any, Any]
@@ -138,11 +139,26 @@ def accuracy(
     return state
 
 
-def accuracy_of(op_type: str, opset: int, domain: str = "") -> Accuracy | None:
-    """Returns the accuracy that the handler of an operator declares; None when it declares none. Raises CompileError
-    without a handler.
+def accuracy_of(domain: str = "", op_type: str | int | None = None, opset: int | str | None = None) -> Accuracy | None:
+    """Returns the accuracy that the kernel of an operator declares; None when it declares none.
+
+    The former order of arguments, ``op_type, opset, domain=""``, is deprecated. Raises CompileError without a kernel.
     """
-    handler = handler_for(domain, op_type, opset)
-    if handler is None:
-        raise CompileError(f"no handler for {op_type} of opset {opset}; legal: what operators() lists")
-    return _DECLARED.get(handler)
+    if not isinstance(op_type, str):
+        warnings.warn(
+            "accuracy_of(op_type, opset) is deprecated; call accuracy_of(domain, op_type, opset)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if op_type is None:
+            domain, op_type, opset = "", domain, opset
+        else:
+            domain, op_type, opset = str(opset or ""), domain, op_type
+    if not isinstance(opset, int):
+        raise CompileError(f"accuracy_of {op_type} of opset {opset!r}; legal: the number of an opset")
+    kernel = REGISTRY.find(Kernel, domain, op_type, opset)
+    if kernel is None:
+        raise CompileError(
+            f"{domain or 'ai.onnx'}.{op_type} of opset {opset} has no kernel; legal: what docs/operator-table.md lists"
+        )
+    return _DECLARED.get(kernel.function)

@@ -11,16 +11,16 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import float_limits, is_float, saturation
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, holds, one_of
 from landbridge.ops.reduce import past_positions, position_dtype
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
 
 @rules("X: ...")
-@operator("Relu")
+@kernel("", "Relu")
 @accuracy(EXACT)
 def relu(c: OpContext, x: Operand) -> Operand:
     """Computes ``max(x, 0)``."""
@@ -28,7 +28,7 @@ def relu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Sigmoid")
+@kernel("", "Sigmoid")
 @accuracy(ulp=3)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
     """Computes ``1 / (1 + exp(-x))``."""
@@ -36,7 +36,7 @@ def sigmoid(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("LeakyRelu")
+@kernel("", "LeakyRelu")
 @accuracy(ROUNDED)
 def leaky_relu(c: OpContext, x: Operand) -> Operand:
     """Computes ``x``, times ``alpha`` below 0."""
@@ -45,7 +45,7 @@ def leaky_relu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: *S", "slope: <S")
-@operator("PRelu")
+@kernel("", "PRelu")
 @accuracy(ROUNDED)
 def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
     """Computes ``x``, times ``slope`` below 0."""
@@ -54,7 +54,7 @@ def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("ThresholdedRelu")
+@kernel("", "ThresholdedRelu")
 @accuracy(EXACT)
 def thresholded_relu(c: OpContext, x: Operand) -> Operand:
     """Computes ``x`` above ``alpha``, else 0."""
@@ -63,7 +63,7 @@ def thresholded_relu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Elu")
+@kernel("", "Elu")
 @accuracy(ulp=3)
 def elu(c: OpContext, x: Operand) -> Operand:
     """Computes ``alpha * (exp(x) - 1)`` below 0."""
@@ -72,7 +72,7 @@ def elu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Selu")
+@kernel("", "Selu")
 @accuracy(ulp=3)
 def selu(c: OpContext, x: Operand) -> Operand:
     """Computes the scaled Elu."""
@@ -82,7 +82,7 @@ def selu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...", attributes={"alpha": holds("it != 0")})
-@operator("Celu")
+@kernel("", "Celu")
 @accuracy(ulp=3)
 def celu(c: OpContext, x: Operand) -> Operand:
     """Computes ``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
@@ -91,7 +91,7 @@ def celu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("HardSigmoid")
+@kernel("", "HardSigmoid")
 @accuracy(ulp=1, sums=True, note="of ``alpha * x`` and ``beta``")
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     """Computes ``alpha * x + beta``, clamped to 0 and 1."""
@@ -100,7 +100,7 @@ def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("HardSwish")
+@kernel("", "HardSwish")
 @accuracy(ulp=2, sums=True, note="of ``x * x / 6`` and ``x / 2``")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
     """Computes ``x * min(max(x / 6 + 1/2, 0), 1)``."""
@@ -108,7 +108,7 @@ def hard_swish(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Swish")
+@kernel("", "Swish")
 @accuracy(ulp=4, least=512, note="where ``alpha * x`` is exact; else as many ulp more as its magnitude")
 def swish(c: OpContext, x: Operand) -> Operand:
     """Computes ``x * sigmoid(alpha * x)``."""
@@ -122,7 +122,7 @@ def softplus_of(s: ScalarBuilder, v: Value) -> Value:
 
 
 @rules("X: ...")
-@operator("Softplus")
+@kernel("", "Softplus")
 @accuracy(ulp=2)
 def softplus(c: OpContext, x: Operand) -> Operand:
     """Computes ``log(1 + exp(x))``."""
@@ -130,7 +130,7 @@ def softplus(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Mish")
+@kernel("", "Mish")
 @accuracy(ulp=4, least=512)
 def mish(c: OpContext, x: Operand) -> Operand:
     """Computes ``x * tanh(softplus(x))``, as ``x n / (n + 2)`` with ``n = exp(2 x) + 2 exp(x)``."""
@@ -144,7 +144,7 @@ def mish(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Softsign")
+@kernel("", "Softsign")
 @accuracy(ulp=1.5)
 def softsign(c: OpContext, x: Operand) -> Operand:
     """Computes ``x / (1 + |x|)``."""
@@ -152,7 +152,7 @@ def softsign(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...", attributes={"approximate": one_of("none", "tanh")})
-@operator("Gelu")
+@kernel("", "Gelu")
 @accuracy(ulp=2, sums=True, note="of ``x``")
 def gelu(c: OpContext, x: Operand) -> Operand:
     """Computes ``x`` times the cumulative normal distribution, or its tanh approximation."""
@@ -163,7 +163,7 @@ def gelu(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Shrink")
+@kernel("", "Shrink")
 @accuracy(ROUNDED)
 def shrink(c: OpContext, x: Operand) -> Operand:
     """Computes ``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
@@ -177,7 +177,7 @@ def shrink(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("input: ...", "min?: () | 1", "max?: () | 1")
-@operator("Clip")
+@kernel("", "Clip")
 @accuracy(EXACT)
 def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
     """Clamps ``x`` to bounds: before opset 11 attributes, by default the ends of float32; optional scalar inputs
@@ -211,7 +211,7 @@ def _bound(value: float, dtype: str) -> np.ndarray[Any, Any]:
 
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
-@operator("Hardmax", since=13)
+@kernel("", "Hardmax", since=13)
 @accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:
     """Computes 1 at the first maximum along ``axis``, else 0."""

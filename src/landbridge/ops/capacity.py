@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.legal import axis_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.ops.slicing import part
@@ -20,7 +20,7 @@ from landbridge.sizes.size import Extent, clamped, smallest
 @rules(
     "length: 1", "new: _ ...", "buffer: _ ...", "other: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)}
 )
-@operator("LengthWithin", domain="landbridge")
+@kernel("landbridge", "LengthWithin")
 @accuracy(EXACT)
 def length_within(c: OpContext, length: Operand, new: Operand, buffer: Operand, other: Operand) -> Operand:
     """Returns ``length`` [1], checked to be from 1 to the extent of ``buffer`` along ``axis``; a run with another is
@@ -36,7 +36,7 @@ def length_within(c: OpContext, length: Operand, new: Operand, buffer: Operand, 
 
 
 @rules("length: 1", "new: _ ...", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
-@operator("LengthAfter", domain="landbridge")
+@kernel("landbridge", "LengthAfter")
 @accuracy(EXACT)
 def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -> Operand:
     """Returns ``length`` [1] plus the extent of ``new`` along ``new_axis``, or ``axis`` where that is left out.
@@ -51,7 +51,7 @@ def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -
 
 
 @rules("buffer: _ ...", "total: 1", "new: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
-@operator("ShapeBefore", domain="landbridge")
+@kernel("landbridge", "ShapeBefore")
 @accuracy(EXACT)
 def shape_before(c: OpContext, buffer: Operand, total: Operand, new: Operand) -> Operand:
     """Returns the shape of what is in use of ``buffer`` before a run, from ``start`` to ``end`` as Shape has them.
@@ -74,7 +74,7 @@ def _within(c: OpContext, requested: Extent, capacity: Extent, least: int) -> Ex
 
 
 @rules("buffer: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
-@operator("InUse", domain="landbridge")
+@kernel("landbridge", "InUse")
 @accuracy(EXACT)
 def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
     """Returns the first ``length`` [1] elements of ``buffer`` along ``axis``."""
@@ -85,7 +85,7 @@ def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
 
 
 @rules("buffer: _ ...", "new: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
-@operator("Append", domain="landbridge")
+@kernel("landbridge", "Append")
 @accuracy(EXACT)
 def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Operand:
     """Returns ``buffer`` with ``new`` written along ``axis`` after the first ``length`` [1]."""
@@ -111,7 +111,7 @@ def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Oper
     attributes={"axis": axis_of("len(buffer)", default=0)},
     where=("len(new) == len(buffer)",),
 )
-@operator("WriteSteps", domain="landbridge")
+@kernel("landbridge", "WriteSteps")
 @accuracy(EXACT)
 def write_steps(c: OpContext, buffer: Operand, positions: Operand, new: Operand) -> Operand:
     """Returns ``buffer`` with each step of ``new`` along ``axis`` written at its element of ``positions``.

@@ -10,10 +10,10 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within, part
 from landbridge.records import record
@@ -75,7 +75,7 @@ class _Axis:
     },
     where=("r > 0",),
 )
-@operator("Col2Im")
+@kernel("", "Col2Im")
 @accuracy(SUMS)
 def col2im(c: OpContext, x: Operand, image: Operand, block: Operand) -> Operand:
     """Computes the sum of blocks, a column of ``x`` each, at their positions in the image."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from landbridge.ir.scalar_dtypes import float_limits, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
 
 def _comparison(op_type: str, kind: str) -> None:
     @rules("A: &S", "B: &S")
-    @operator(op_type)
+    @kernel("", op_type)
     @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.compare(kind, x, y), "bool")
@@ -25,7 +25,7 @@ for _type, _kind in {
 
 
 @rules("condition: &S", "X: &S", "Y: &S")
-@operator("Where")
+@kernel("", "Where")
 @accuracy(EXACT)
 def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
     """Computes ``a`` where the condition holds, else ``b``."""
@@ -33,7 +33,7 @@ def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
 
 
 @rules("input: ...")
-@operator("Cast")
+@kernel("", "Cast")
 @accuracy(ROUNDED)
 def cast(c: OpContext, x: Operand) -> Operand:
     """Converts to the dtype ``to`` as C does."""
@@ -41,7 +41,7 @@ def cast(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("input: ...", "target_type: ...")
-@operator("CastLike")
+@kernel("", "CastLike")
 @accuracy(ROUNDED)
 def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:
     """Converts to the dtype of ``like``."""

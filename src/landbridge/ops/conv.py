@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, FITTING, add_bias, convolve
 from landbridge.ops.dequantized_products import dequantized_convolution
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import windows
 
@@ -18,7 +18,7 @@ from landbridge.ops.windows import windows
     attributes=CONVOLUTION,
     where=FITTING,
 )
-@operator("Conv")
+@kernel("", "Conv")
 @accuracy(SUMS)
 def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Computes a 1-, 2- or 3-D convolution with groups, dilations, strides and padding."""

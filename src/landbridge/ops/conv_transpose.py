@@ -9,13 +9,13 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
 from landbridge.ops.phase_convolution import convolve_phases
 from landbridge.ops.phases import phases
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.ops.windows import Windows, check_kernel
@@ -39,7 +39,7 @@ from landbridge.sizes.size import Size
         "B == (P * group,)",
     ),
 )
-@operator("ConvTranspose")
+@kernel("", "ConvTranspose")
 @accuracy(SUMS)
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Computes a transposed convolution by phases, each with its share of the taps; where that takes fewer products

@@ -17,12 +17,12 @@ from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.convolution import add_bias
 from landbridge.ops.legal import at_least
 from landbridge.ops.matrix_product import batched_product, matrix_product
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.records import record
@@ -79,7 +79,7 @@ class _Taps:
         "mask[1] == offset_group * k[0] * k[1]",
     ),
 )
-@operator("DeformConv")
+@kernel("", "DeformConv")
 @accuracy(ulp=8, sums=True, note="the condition is the extent of an axis times the magnitudes of the taps")
 def deform_conv(
     c: OpContext, x: Operand, w: Operand, offset: Operand, bias: Operand | None = None, mask: Operand | None = None

@@ -8,11 +8,11 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.broadcasting import broadcast_shape
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.contractions import Labelled, contract
 from landbridge.ops.legal import matches
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import must_agree
 
@@ -25,7 +25,7 @@ _TERM = r"[A-Za-z ]*(\.\.\.)?[A-Za-z ]*"
         "equation": matches(f"{_TERM}(,{_TERM})*(->{_TERM})?", "terms of letters, one '...' in each, as in 'ij,jk->ik'")
     },
 )
-@operator("Einsum")
+@kernel("", "Einsum")
 @accuracy(SUMS)
 def einsum(c: OpContext, *operands: Operand) -> Operand:
     """Computes the sum over labels that the result lacks of the product of the operands."""

@@ -9,16 +9,16 @@ import numpy as np
 from landbridge.dtypes import dtype
 from landbridge.ir.scalar_dtypes import float_limits, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import Handler, kernel
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import one_of
-from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 
 
 def _binary(op_type: str, kind: str) -> None:
     @rules("A: &S", "B: &S")
-    @operator(op_type)
+    @kernel("", op_type)
     @accuracy(ROUNDED)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
@@ -37,7 +37,7 @@ def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
 
 
 @rules("A: &S", "B: &S")
-@operator("Div")
+@kernel("", "Div")
 @accuracy(ROUNDED)
 def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes ``a / b``; integers truncate, and division by 0 gives the dividend."""
@@ -53,7 +53,7 @@ def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 def _variadic(op_type: str, kind: str, declared: Accuracy) -> None:
     @rules("*data: &S")
-    @operator(op_type)
+    @kernel("", op_type)
     @accuracy(declared)
     def handler(c: OpContext, *operands: Operand) -> Operand:
         def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
@@ -70,7 +70,7 @@ _variadic("Min", "min", EXACT)
 
 
 @rules("*data: &S")
-@operator("Mean")
+@kernel("", "Mean")
 @accuracy(ulp=1.5, sums=True, note="one eps for each addition, a half for the division")
 def mean(c: OpContext, *operands: Operand) -> Operand:
     """Computes the mean of the inputs; infinite where their sum is."""
@@ -85,7 +85,7 @@ def mean(c: OpContext, *operands: Operand) -> Operand:
 
 def _unary(op_type: str, function: str, declared: Accuracy) -> None:
     @rules("X: ...")
-    @operator(op_type)
+    @kernel("", op_type)
     @accuracy(declared)
     def handler(c: OpContext, x: Operand) -> Operand:
         if not is_float(c.dtype(x)):
@@ -103,7 +103,7 @@ for _type, _function, _ulp in [
 
 
 @rules("X: ...")
-@operator("Abs")
+@kernel("", "Abs")
 @accuracy(EXACT)
 def absolute(c: OpContext, x: Operand) -> Operand:
     """Computes ``|x|``."""
@@ -116,7 +116,7 @@ def absolute(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Neg")
+@kernel("", "Neg")
 @accuracy(EXACT)
 def negative(c: OpContext, x: Operand) -> Operand:
     """Computes ``-x``."""
@@ -124,7 +124,7 @@ def negative(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Reciprocal")
+@kernel("", "Reciprocal")
 @accuracy(ROUNDED)
 def reciprocal(c: OpContext, x: Operand) -> Operand:
     """Computes ``1 / x``."""
@@ -132,7 +132,7 @@ def reciprocal(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("Sign")
+@kernel("", "Sign")
 @accuracy(EXACT)
 def sign(c: OpContext, x: Operand) -> Operand:
     """Returns the sign, -1, 0 or 1; NaN stays."""
@@ -147,7 +147,7 @@ def sign(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("IsNaN")
+@kernel("", "IsNaN")
 @accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
     """Returns whether an element is NaN."""
@@ -155,7 +155,7 @@ def is_nan(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("IsInf")
+@kernel("", "IsInf")
 @accuracy(EXACT)
 def is_inf(c: OpContext, x: Operand) -> Operand:
     """Returns whether an element is infinite, of the requested signs."""
@@ -172,7 +172,7 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: &S", "Y: &S")
-@operator("Pow")
+@kernel("", "Pow")
 @accuracy(ulp=1, targets={"vulkan": 1.5, "opencl": 1.5}, note="of f64 by the target's own function")
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
     """Computes ``base ** exponent`` in the base's dtype; integers wrap as their products do."""
@@ -232,7 +232,7 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
 
 
 @rules("A: &S", "B: &S")
-@operator("Mod")
+@kernel("", "Mod")
 @accuracy(ulp=0.5, note="exact with ``fmod``")
 def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes the remainder: with the divisor's sign, or the dividend's when ``fmod`` is set."""
@@ -249,7 +249,7 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 
 @rules("X: &S", "Y: &S", attributes={"direction": one_of("LEFT", "RIGHT")})
-@operator("BitShift")
+@kernel("", "BitShift")
 @accuracy(EXACT)
 def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes ``a`` shifted by ``b`` bits in ``direction``."""
@@ -269,7 +269,7 @@ def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("BitwiseNot")
+@kernel("", "BitwiseNot")
 @accuracy(EXACT)
 def bitwise_not(c: OpContext, x: Operand) -> Operand:
     """Computes ``~x``."""
@@ -285,11 +285,11 @@ def _bitwise(kind: str) -> Handler:
 
 
 for _type, _kind in {"And": "and", "Or": "or", "Xor": "xor"}.items():
-    rules("A: &S", "B: &S")(operator(_type, f"Bitwise{_type}")(_bitwise(_kind)))
+    rules("A: &S", "B: &S")(kernel("", _type, f"Bitwise{_type}")(_bitwise(_kind)))
 
 
 @rules("X: ...")
-@operator("Not")
+@kernel("", "Not")
 @accuracy(EXACT)
 def logical_not(c: OpContext, x: Operand) -> Operand:
     """Computes ``not x``."""

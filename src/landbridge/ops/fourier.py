@@ -10,13 +10,13 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.fast_fourier import Signal, Spectrum, roots, transformed
 from landbridge.ops.fourier_plan import fourier_plan
 from landbridge.ops.legal import at_least, between
 from landbridge.ops.matrix_product import multiply_add
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Size, product, smallest
 
@@ -72,7 +72,7 @@ def _by_table(c: OpContext, signal: Signal, spectrum: Spectrum, used: int) -> Op
     attributes={"axis": between("-len(input)", "len(input) - 2", default=-2), "dft_length": at_least(1, below=1 << 31)},
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
-@operator("DFT", since=20)
+@kernel("", "DFT", since=20)
 @accuracy(TRANSFORMS)
 def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
     """Computes the transform along the input ``axis``, -2 by default."""
@@ -85,7 +85,7 @@ def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand |
     attributes={"axis": between("-len(input)", "len(input) - 2", default=1), "dft_length": at_least(1, below=1 << 31)},
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
-@operator("DFT", since=17)
+@kernel("", "DFT", since=17)
 @accuracy(TRANSFORMS)
 def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
     """Computes the transform along the attribute ``axis``, 1 by default."""
@@ -133,7 +133,7 @@ def _twice(points: int, half: int) -> np.ndarray[Any, Any]:
     attributes={"frame_step": at_least(1), "frame_length": at_least(1)},
     where=("P > 0", "P <= L", "frame_length <= L", "frame_length == P"),
 )
-@operator("STFT")
+@kernel("", "STFT")
 @accuracy(TRANSFORMS)
 def stft(
     c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None

@@ -11,10 +11,10 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
 from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.ops.slicing import part
@@ -42,7 +42,7 @@ def wrapped(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
     attributes={"axis": axis_of("len(data)", default=0)},
     indices={"indices": index_of("data[axis]")},
 )
-@operator("Gather")
+@kernel("", "Gather")
 @accuracy(EXACT)
 def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """Returns slices of ``x`` along ``axis``; a view or an affine read when the indices are constant and regular."""
@@ -111,7 +111,7 @@ def _one(c: OpContext, index: Extent, extent: Extent) -> tuple[int, int, int]:
     ),
     indices={"indices": index_of("data[axis]")},
 )
-@operator("GatherElements")
+@kernel("", "GatherElements")
 @accuracy(EXACT)
 def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """Gathers ``x`` with the index along ``axis`` replaced by ``indices``."""
@@ -133,7 +133,7 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
     where=("1 <= depth <= len(data) - batch_dims", "indices[:batch_dims] == data[:batch_dims]"),
     indices={"indices": index_of("data[batch_dims : batch_dims + depth]")},
 )
-@operator("GatherND")
+@kernel("", "GatherND")
 @accuracy(EXACT)
 def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """Gathers ``x`` at index tuples, after ``batch_dims`` shared axes."""
@@ -302,7 +302,7 @@ def _scatter(
     ),
     indices={"indices": index_of("data[axis]")},
 )
-@operator("ScatterElements", "Scatter")
+@kernel("", "ScatterElements", "Scatter")
 @accuracy(SCATTERED)
 def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """Writes ``updates`` at ``indices`` along ``axis``."""
@@ -364,7 +364,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     ),
     indices={"indices": index_of("data[:depth]")},
 )
-@operator("ScatterND")
+@kernel("", "ScatterND")
 @accuracy(SCATTERED)
 def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """Writes slices of ``updates`` at index tuples."""

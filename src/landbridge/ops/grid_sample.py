@@ -10,10 +10,10 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.records import record
@@ -36,7 +36,7 @@ _LONG_ROW = 32
     },
     where=("len(D) > 0 and r == len(D) and len(O) == len(D)", "min(D) > 0 or prod(O) == 0"),
 )
-@operator("GridSample")
+@kernel("", "GridSample")
 @accuracy(ulp=8, sums=True, note="the condition is the extent of an axis times the magnitudes of the taps")
 def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     """Samples ``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 
@@ -19,7 +19,7 @@ _MOST_SPREAD = 16
 
 
 @rules("X: ...")
-@operator("LabelEncoder", domain=_ML, since=2)
+@kernel(_ML, "LabelEncoder", since=2)
 @accuracy(EXACT)
 def label_encoder_2(c: OpContext, x: Operand) -> Operand:
     """Maps as LabelEncoder of version 4 does, except that a key of NaN equals no element."""
@@ -27,7 +27,7 @@ def label_encoder_2(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: ...")
-@operator("LabelEncoder", domain=_ML, since=4)
+@kernel(_ML, "LabelEncoder", since=4)
 @accuracy(EXACT)
 def label_encoder(c: OpContext, x: Operand) -> Operand:
     """Returns the value of the first key that equals the element, the default where none does: the shape of ``x``."""

@@ -13,20 +13,20 @@ import numpy as np
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, SUMS, accuracy
 from landbridge.ops.class_scores import kernel_of, label_of, of_two, transformed
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.gather import gather
 from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.reduce import reduced
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
 
 _ML = "ai.onnx.ml"
 
 
 @rules("X: _ ...")
-@operator("Scaler", domain=_ML)
+@kernel(_ML, "Scaler")
 @accuracy(ulp=1)
 def scaler(c: OpContext, x: Operand) -> Operand:
     """Computes ``(x - offset) * scale``, with a value for each column or one for all, in f32."""
@@ -35,7 +35,7 @@ def scaler(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: _ ...")
-@operator("Imputer", domain=_ML)
+@kernel(_ML, "Imputer")
 @accuracy(EXACT)
 def imputer(c: OpContext, x: Operand) -> Operand:
     """Replaces missing values by a value of their column."""
@@ -52,7 +52,7 @@ def imputer(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: _ ...")
-@operator("Normalizer", domain=_ML)
+@kernel(_ML, "Normalizer")
 @accuracy(ulp=4, note="of a row of one sign or few; the norm is a sum")
 def normalizer(c: OpContext, x: Operand) -> Operand:
     """Divides rows by their norm; a row of zeros stays."""
@@ -65,7 +65,7 @@ def normalizer(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: _ ...", "Y: ...", indices={"Y": index_of("X[-1]")})
-@operator("ArrayFeatureExtractor", domain=_ML)
+@kernel(_ML, "ArrayFeatureExtractor")
 @accuracy(EXACT)
 def array_feature_extractor(c: OpContext, x: Operand, at: Operand) -> Operand:
     """Selects columns by number."""
@@ -76,7 +76,7 @@ def array_feature_extractor(c: OpContext, x: Operand, at: Operand) -> Operand:
 
 
 @rules("X: N C")
-@operator("LinearRegressor", domain=_ML)
+@kernel(_ML, "LinearRegressor")
 @accuracy(SUMS)
 def linear_regressor(c: OpContext, x: Operand) -> Operand:
     """Computes a weighted sum of columns for each target."""
@@ -85,7 +85,7 @@ def linear_regressor(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C")
-@operator("LinearClassifier", domain=_ML)
+@kernel(_ML, "LinearClassifier")
 @accuracy(SUMS)
 def linear_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
     """Returns the class of the largest weighted sum of columns, and the scores of all."""

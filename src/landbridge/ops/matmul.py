@@ -12,12 +12,12 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.dequantized_products import dequantized_product
 from landbridge.ops.legal import Condition, holds
 from landbridge.ops.matrix_product import check_inner, matrix_product, multiply_add
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent
 
@@ -48,7 +48,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> O
 
 
 @rules("A: _ ...", "B: _ ...")
-@operator("MatMul")
+@kernel("", "MatMul")
 @accuracy(SUMS)
 def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes numpy's matmul: vectors are promoted, leading dimensions broadcast."""
@@ -89,7 +89,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
         ),
     ),
 )
-@operator("Gemm")
+@kernel("", "Gemm")
 @accuracy(SUMS)
 def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
     """Computes ``alpha * a' @ b' + beta * bias`` with optional transposes."""

@@ -11,10 +11,10 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, holds
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent
 
@@ -31,7 +31,7 @@ _FARTHEST = float(1 << 30)
     },
     where=("min(N, H, W) > 0 or R == 0",),
 )
-@operator("MaxRoiPool")
+@kernel("", "MaxRoiPool")
 @accuracy(EXACT)
 def max_roi_pool(c: OpContext, x: Operand, rois: Operand) -> Operand:
     """Cells of the regions ``rois`` [R, 5] (image, x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows,

@@ -12,10 +12,10 @@ from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent
 
@@ -32,7 +32,7 @@ from landbridge.sizes.size import Extent
     },
     where=("len(D) > 0", "r == len(X)"),
 )
-@operator("MaxUnpool")
+@kernel("", "MaxUnpool")
 @accuracy(EXACT)
 def max_unpool(c: OpContext, x: Operand, indices: Operand, output: Operand | None = None) -> Operand:
     """Writes ``x`` at ``indices``, which count elements of the whole result as MaxPool's strides make it; 0 elsewhere.

@@ -17,11 +17,11 @@ from xdsl.ir import SSAValue
 from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.max_heap import MaxHeap
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.records import record
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, largest, smallest
@@ -57,7 +57,7 @@ class _Suppression:
     "score_threshold?: () | 1",
     attributes={"center_point_box": one_of(0, 1, default=0)},
 )
-@operator("NonMaxSuppression")
+@kernel("", "NonMaxSuppression")
 @accuracy(EXACT)
 def non_max_suppression(
     c: OpContext,

@@ -13,11 +13,11 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import OF_SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, not_empty, one_of
 from landbridge.ops.reduce import reduced
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.shape import broadcast
 from landbridge.sizes.size import Size, same
@@ -37,7 +37,7 @@ NORMALIZED = Accuracy(
     attributes={"spatial": one_of(1)},
     where=("len(X) > 1 or C == 1",),
 )
-@operator("BatchNormalization")
+@kernel("", "BatchNormalization")
 @accuracy(ulp=4, sums=True, note="the condition is |x * a| + |b| of x * a + b")
 def batch_normalization(
     c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
@@ -185,7 +185,7 @@ def normalize_rows(
         not_empty("X[axis:]", "each normalized part of X"),
     ),
 )
-@operator("LayerNormalization")
+@kernel("", "LayerNormalization")
 @accuracy(NORMALIZED)
 def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
     """Normalizes over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
@@ -203,7 +203,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     attributes={"axis": axis_of("len(X)", default=-1)},
     where=("broadcasts(scale, X[axis:])", not_empty("X[axis:]", "each normalized part of X")),
 )
-@operator("RMSNormalization")
+@kernel("", "RMSNormalization")
 @accuracy(NORMALIZED)
 def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
     """Computes layer normalization without the mean."""
@@ -228,7 +228,7 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
 
 
 @rules("input: N C *D", "scale: C", "B: C", where=("len(D) > 0", not_empty("D", "each channel of input")))
-@operator("InstanceNormalization")
+@kernel("", "InstanceNormalization")
 @accuracy(NORMALIZED)
 def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Normalizes each channel of each image separately."""
@@ -243,7 +243,7 @@ def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Opera
     attributes={"num_groups": at_least(1)},
     where=("C % num_groups == 0", not_empty("(C, *D)", "each image of X")),
 )
-@operator("GroupNormalization", since=21)
+@kernel("", "GroupNormalization", since=21)
 @accuracy(NORMALIZED)
 def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Normalizes groups of channels; scale and bias are those of each channel."""
@@ -256,7 +256,7 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
 
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)"), "p": one_of(1, 2)})
-@operator("LpNormalization")
+@kernel("", "LpNormalization")
 @accuracy(OF_SUMS)
 def lp_normalization(c: OpContext, x: Operand) -> Operand:
     """Computes ``x`` over its ``p``-norm along ``axis``."""
@@ -270,7 +270,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
     attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
     where=(not_empty("X", "X"), "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
 )
-@operator("MeanVarianceNormalization")
+@kernel("", "MeanVarianceNormalization")
 @accuracy(NORMALIZED)
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     """Computes ``(x - mean) / deviation`` over ``axes``."""
@@ -284,7 +284,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C ...", attributes={"size": at_least(1, below=1 << 16)})
-@operator("LRN")
+@kernel("", "LRN")
 @accuracy(ulp=24)
 def local_response_normalization(c: OpContext, x: Operand) -> Operand:
     """Computes ``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""

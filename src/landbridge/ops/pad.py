@@ -12,10 +12,10 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within, part
 from landbridge.sizes import size as sizes
@@ -37,7 +37,7 @@ _LONG_ROW = 32
     },
     where=(distinct_axes("len(S)"),),
 )
-@operator("Pad")
+@kernel("", "Pad")
 @accuracy(EXACT)
 def pad(
     c: OpContext,

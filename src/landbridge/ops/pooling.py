@@ -12,11 +12,11 @@ from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
+from landbridge.operators import Handler, kernel
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, Legal, at_least, not_empty, one_of
 from landbridge.ops.reduce import reduce, reduced
-from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
 from landbridge.sizes.size import Extent, Size, never_below
@@ -77,7 +77,7 @@ def _windows(c: OpContext, x: Operand) -> Windows:
 
 
 @_pool_rules(storage_order=one_of(0, 1))
-@operator("MaxPool")
+@kernel("", "MaxPool")
 @accuracy(EXACT)
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
     """Computes the largest element of each window, NaN if one is, and the position in ``x`` of the first such."""
@@ -171,7 +171,7 @@ def _counted(s: ScalarBuilder, w: Windows, counted: Sequence[tuple[Extent, Exten
 
 
 @_pool_rules(count_include_pad=one_of(0, 1))
-@operator("AveragePool")
+@kernel("", "AveragePool")
 @accuracy(SUMS)
 def average_pool(c: OpContext, x: Operand) -> Operand:
     """Computes the mean of each window; 0 where dilation puts it wholly into the padding, as in onnxruntime."""
@@ -191,7 +191,7 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
 
 
 @_pool_rules(p=at_least(1))
-@operator("LpPool")
+@kernel("", "LpPool")
 @accuracy(OF_SUMS)
 def lp_pool(c: OpContext, x: Operand) -> Operand:
     """Computes the ``p``-norm of each window."""
@@ -225,7 +225,7 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
 
 
 @rules("X: N C *D", where=("len(D) > 0", not_empty("D", "each channel of X")))
-@operator("GlobalMaxPool")
+@kernel("", "GlobalMaxPool")
 @accuracy(EXACT)
 def global_max_pool(c: OpContext, x: Operand) -> Operand:
     """Computes the largest element of each channel."""
@@ -233,7 +233,7 @@ def global_max_pool(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C *D", where=("len(D) > 0", not_empty("D", "each channel of X")))
-@operator("GlobalAveragePool")
+@kernel("", "GlobalAveragePool")
 @accuracy(SUMS)
 def global_average_pool(c: OpContext, x: Operand) -> Operand:
     """Computes the mean of each channel."""
@@ -241,7 +241,7 @@ def global_average_pool(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C *D", attributes={"p": at_least(1)}, where=("len(D) > 0",))
-@operator("GlobalLpPool")
+@kernel("", "GlobalLpPool")
 @accuracy(OF_SUMS)
 def global_lp_pool(c: OpContext, x: Operand) -> Operand:
     """Computes the ``p``-norm of each channel."""

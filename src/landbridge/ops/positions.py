@@ -15,17 +15,17 @@ from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.legal import any_integer, at_least, axis_of, holds, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.sizes.size import Extent, Size, ceildiv, largest, smallest
 
 
 @rules("input: ... R C", "k?: () | 1", attributes={"k": any_integer()})
-@operator("Trilu")
+@kernel("", "Trilu")
 @accuracy(EXACT)
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     """Computes the triangle on one side of diagonal ``k``; 0 elsewhere."""
@@ -43,7 +43,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
 
 
 @rules("input: R C")
-@operator("EyeLike")
+@kernel("", "EyeLike")
 @accuracy(EXACT)
 def eye_like(c: OpContext, x: Operand) -> Operand:
     """Computes ones on diagonal ``k``, zeros elsewhere."""
@@ -61,7 +61,7 @@ def eye_like(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("input: _", attributes={"input": at_least(0), "value": holds("it.size == 1", "a tensor of one element")})
-@operator("ConstantOfShape")
+@kernel("", "ConstantOfShape")
 @accuracy(EXACT)
 def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
     """Computes a tensor of one value."""
@@ -85,7 +85,7 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
         "delta": holds("it - it == 0 and it != 0"),
     },
 )
-@operator("Range")
+@kernel("", "Range")
 @accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Operand:
     """Computes ``start``, ``start + delta``, ... before ``limit``."""
@@ -121,7 +121,7 @@ def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent, dtype: s
         "depth": holds("0 <= it < 2**40", "0 or more", ends=("0", "2**31 - 1")),
     },
 )
-@operator("OneHot")
+@kernel("", "OneHot")
 @accuracy(EXACT)
 def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> Operand:
     """Computes the on value where the position along ``axis`` equals the index, else the off value."""
@@ -172,7 +172,7 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
 
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
-@operator("CumSum")
+@kernel("", "CumSum")
 @accuracy(ulp=500, sums=True, note="up to 1000 terms")
 def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """Computes the sum of the elements up to each one along ``axis``."""
@@ -180,7 +180,7 @@ def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
 
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
-@operator("CumProd")
+@kernel("", "CumProd")
 @accuracy(ulp=500, note="up to 1000 factors")
 def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """Computes the product of the elements up to each one along ``axis``."""
@@ -188,7 +188,7 @@ def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
 
 
 @rules("x: _ ...", attributes={"axis": axis_of("len(x)")})
-@operator("CumProd", domain="landbridge")
+@kernel("landbridge", "CumProd")
 @accuracy(ulp=500, note="up to 1000 factors")
 def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
     """Computes the same, where the axis is an attribute: ONNX has it only from opset 26 on."""
@@ -202,7 +202,7 @@ def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
     where=("batch_axis != time_axis", "input[batch_axis] == B"),
     indices={"sequence_lens": Index("0", "input[time_axis]")},
 )
-@operator("ReverseSequence")
+@kernel("", "ReverseSequence")
 @accuracy(EXACT)
 def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     """Computes the first ``lengths[b]`` elements along the time axis reversed, for each batch."""

@@ -12,6 +12,7 @@ from landbridge.ir.dequantized import Dequantized
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import Handler, kernel
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.byte_products import (
     BYTES,
@@ -26,7 +27,6 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
 from landbridge.ops.legal import Condition, at_least, between
 from landbridge.ops.matmul import matmul
-from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import windows
 
@@ -86,7 +86,7 @@ def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dty
 
 
 @_per_axis("y")
-@operator("QuantizeLinear")
+@kernel("", "QuantizeLinear")
 @accuracy(EXACT)
 def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
     """Quantizes per tensor, per axis or per block."""
@@ -108,7 +108,7 @@ def _as_float8(c: OpContext, x: Operand, scale: Operand, dtype: str) -> Operand:
 
 
 @_per_axis("x")
-@operator("DequantizeLinear")
+@kernel("", "DequantizeLinear")
 @accuracy(ulp=1.5, note="of int32; of fewer bits 0.5")
 def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
     """Computes ``(x - zero) * scale``."""
@@ -181,7 +181,7 @@ def _is_byte_product(c: OpContext, a: Operand, b: Operand) -> bool:
         ),
     ),
 )
-@operator("MatMulInteger")
+@kernel("", "MatMulInteger")
 @accuracy(EXACT)
 def matmul_integer(
     c: OpContext, a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None
@@ -209,7 +209,7 @@ def matmul_integer(
     "y_zero_point: () | 1",
     where=("len(b) > 1 and K == b[-1]",),
 )
-@operator("QLinearMatMul")
+@kernel("", "QLinearMatMul")
 @accuracy(Accuracy(0.0, note="the integer product is; its rescaling in f32 may round a tie the other way"))
 def qlinear_matmul(
     c: OpContext,
@@ -255,7 +255,7 @@ def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand
     attributes=CONVOLUTION,
     where=FITTING,
 )
-@operator("ConvInteger")
+@kernel("", "ConvInteger")
 @accuracy(EXACT)
 def conv_integer(
     c: OpContext, x: Operand, w: Operand, x_zero: Operand | None = None, w_zero: Operand | None = None
@@ -289,7 +289,7 @@ def conv_integer(
     attributes=CONVOLUTION,
     where=FITTING,
 )
-@operator("QLinearConv")
+@kernel("", "QLinearConv")
 @accuracy(Accuracy(0.0, note="the integer sum is; its rescaling in f32 may round a tie the other way"))
 def qlinear_conv(
     c: OpContext,

@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import shape_of
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.byte_products import WORD, byte_matmul, weight_words
 from landbridge.ops.context import OpContext, Operand
@@ -23,7 +24,6 @@ from landbridge.ops.legal import Condition, at_least, holds, one_of
 from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent import columns_of, lstm_cell
 from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, StepWriter, panels_of, recur
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent
 
@@ -61,7 +61,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
         Condition("initial_c[:2] == (D, X[1])", "initial_c has the directions D and the batch of X"),
     ),
 )
-@operator("DynamicQuantizeLSTM", domain="com.microsoft")
+@kernel("com.microsoft", "DynamicQuantizeLSTM")
 @accuracy(Accuracy(400, sums=True, note="of a step; a rounding of a state may go to the neighbour"))
 def dynamic_quantize_lstm(
     c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import Handler, kernel
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, Legal, at_least, holds, one_of
 from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, StepWriter, panels_of, recur
-from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 
@@ -63,7 +63,7 @@ STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnit
 
 
 @_rules(1, activations=1)
-@operator("RNN")
+@kernel("", "RNN")
 @accuracy(STEP)
 def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Computes ``h = f(W x + R h + b)``."""
@@ -83,7 +83,7 @@ def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | N
 
 
 @_rules(4, activations=3, cell=True, attributes={"input_forget": one_of(0, 1)})
-@operator("LSTM")
+@kernel("", "LSTM")
 @accuracy(STEP)
 def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Computes an LSTM with gates i, o, f, c."""
@@ -125,7 +125,7 @@ def lstm_cell(c: OpContext, d: Direction, product: Cell) -> Cell:
 
 
 @_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
-@operator("GRU")
+@kernel("", "GRU")
 @accuracy(STEP)
 def gru(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Computes a GRU with gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""

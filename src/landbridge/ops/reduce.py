@@ -10,10 +10,10 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.records import record
 from landbridge.sizes.size import Extent, expected_size, largest, never_below
@@ -157,7 +157,7 @@ _ACCURACY = {
 
 def _register(op_type: str, kind: str) -> None:
     @rules(*_REDUCED, attributes=_REDUCING)
-    @operator(op_type)
+    @kernel("", op_type)
     @accuracy(_ACCURACY.get(kind, SUMS))
     def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
         return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
@@ -176,7 +176,7 @@ def _finite(s: ScalarBuilder, v: Value) -> Value:
 
 
 @rules(*_REDUCED, attributes=_REDUCING)
-@operator("ReduceLogSumExp")
+@kernel("", "ReduceLogSumExp")
 @accuracy(ulp=400, sums=True, note="the condition is 1 + |y|")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Computes ``log(sum(exp(x)))``, the maximum taken out first."""
@@ -197,7 +197,7 @@ def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) ->
     attributes={"axis": axis_of("len(data)", default=0), "keepdims": one_of(0, 1), "select_last_index": one_of(0, 1)},
     where=("data[axis] > 0",),
 )
-@operator("ArgMax", "ArgMin")
+@kernel("", "ArgMax", "ArgMin")
 @accuracy(EXACT)
 def arg_extreme(c: OpContext, x: Operand) -> Operand:
     """Returns the position of the largest or smallest element along ``axis``; NaN counts as both, as in numpy."""

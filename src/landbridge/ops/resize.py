@@ -14,11 +14,11 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import Handler, kernel
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
-from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import RegularTap, ResizedAxis, Taps
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
@@ -46,7 +46,7 @@ def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
 
 
 @_scaled_rules("scales?: _")
-@operator("Upsample", since=7)
+@kernel("", "Upsample", since=7)
 @accuracy(WEIGHTED)
 def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand:
     """Resizes as before opset 10: asymmetric coordinates, floor."""
@@ -59,7 +59,7 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
 
 
 @_scaled_rules("scales: _")
-@operator("Resize", since=10)
+@kernel("", "Resize", since=10)
 @accuracy(WEIGHTED)
 def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     """Resizes as Upsample does, with scales as an input (opset 10)."""
@@ -93,7 +93,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     },
     where=(distinct_axes("len(S)"),),
 )
-@operator("Resize", since=11)
+@kernel("", "Resize", since=11)
 @accuracy(WEIGHTED)
 def resize(
     c: OpContext,

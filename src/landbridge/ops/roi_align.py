@@ -8,11 +8,11 @@ from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import shape_of
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.adaptive_roi_align import RegionAxis, write_adaptive
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, holds, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.ops.slicing import index_within
 
@@ -34,7 +34,7 @@ _IMAGE = Index("[0 for e in many(N)]", "[e - 1 for e in many(N)]")
     where=("min(H, W) > 0 or R == 0",),
     indices={"batch_indices": _IMAGE},
 )
-@operator("RoiAlign", since=16)
+@kernel("", "RoiAlign", since=16)
 @accuracy(ulp=16, sums=True, note="the condition is the extent of an axis times the magnitudes of the pixels")
 def roi_align(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Operand:
     """Computes cells of the regions ``rois`` [R, 4] (x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows,
@@ -57,7 +57,7 @@ def roi_align(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Oper
     where=("min(H, W) > 0 or R == 0",),
     indices={"batch_indices": _IMAGE},
 )
-@operator("RoiAlign", since=10)
+@kernel("", "RoiAlign", since=10)
 @accuracy(ulp=16, sums=True, note="the condition is the extent of an axis times the magnitudes of the pixels")
 def roi_align_10(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Operand:
     """Aligns as RoiAlign of opset 16, with coordinates relative to the corners of pixels."""

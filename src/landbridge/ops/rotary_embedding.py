@@ -10,10 +10,10 @@ from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import shape_of
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.ops.slicing import index_within
 from landbridge.sizes.size import Extent
@@ -42,7 +42,7 @@ _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
     ),
     indices={"position_ids": _POSITION},
 )
-@operator("RotaryEmbedding", since=23)
+@kernel("", "RotaryEmbedding", since=23)
 @accuracy(ulp=2, sums=True)
 def rotary_embedding(
     c: OpContext, x: Operand, cosines: Operand, sines: Operand, positions: Operand | None = None

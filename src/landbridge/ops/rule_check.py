@@ -13,9 +13,9 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError, ShapeError
 from landbridge.ir.broadcasting import broadcast_shape
+from landbridge.operators import Handler
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
-from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
 from landbridge.records import record
 from landbridge.sizes.size import Extent, agree, at_least, must_agree

@@ -10,7 +10,7 @@ They stand above ``@operator``, one text for each operand in the order of the ha
         attributes={"group": at_least(1, default=1), "strides": at_least(1, count="len(D)")},
         where=("C == K * group", "M % group == 0"),
     )
-    @operator("Conv")
+    @kernel("", "Conv")
     def conv(c, x, w, bias=None): ...
 
 A text is ``name: dims``, ``name?: dims`` for an operand that may be left out, ``*name: dims`` for all that are left.
@@ -33,8 +33,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from landbridge.errors import CompileError
+from landbridge.operators import Handler
 from landbridge.ops.legal import Condition, Legal, names_in
-from landbridge.ops.registry import Handler
 from landbridge.records import record
 
 _H = TypeVar("_H", bound=Handler)

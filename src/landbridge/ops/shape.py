@@ -11,11 +11,11 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UndecidedSizeError
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.legal import at_least, axis_of, between, distinct_axes, holds, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.sizes.broadcast import broadcast_shapes
@@ -24,7 +24,7 @@ from landbridge.sizes.size import at_least as never_below
 
 
 @rules()
-@operator("Constant")
+@kernel("", "Constant")
 @accuracy(EXACT)
 def constant(c: OpContext) -> Array:
     """Computes the value of whichever attribute is given."""
@@ -38,7 +38,7 @@ def constant(c: OpContext) -> Array:
 
 
 @rules("data: ...")
-@operator("Shape")
+@kernel("", "Shape")
 @accuracy(EXACT)
 def shape_of_value(c: OpContext, x: Operand) -> Array:
     """Computes the shape, which is static, from ``start`` to ``end``."""
@@ -46,7 +46,7 @@ def shape_of_value(c: OpContext, x: Operand) -> Array:
 
 
 @rules("data: ...")
-@operator("Size")
+@kernel("", "Size")
 @accuracy(EXACT)
 def size(c: OpContext, x: Operand) -> Array:
     """Computes the number of elements."""
@@ -54,7 +54,7 @@ def size(c: OpContext, x: Operand) -> Array:
 
 
 @rules("input: ...")
-@operator("Identity")
+@kernel("", "Identity")
 @accuracy(EXACT)
 def identity(c: OpContext, x: Operand) -> Operand:
     """Computes the same value."""
@@ -62,7 +62,7 @@ def identity(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("data: ...", "ratio?: () | 1", "training_mode?: () | 1")
-@operator("Dropout")
+@kernel("", "Dropout")
 @accuracy(EXACT)
 def dropout(
     c: OpContext, x: Operand, ratio: Operand | None = None, training: Operand | None = None
@@ -78,7 +78,7 @@ def dropout(
 
 
 @rules("data: ...", "shape: _", attributes={"shape": at_least(-1)})
-@operator("Reshape")
+@kernel("", "Reshape")
 @accuracy(EXACT)
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Reshapes; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
@@ -144,7 +144,7 @@ def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
 
 
 @rules("input: ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
-@operator("Flatten")
+@kernel("", "Flatten")
 @accuracy(EXACT)
 def flatten(c: OpContext, x: Operand) -> Operand:
     """Computes a matrix: the axes before ``axis``, and the others."""
@@ -155,7 +155,7 @@ def flatten(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("data: ...", "axes?: _ | ()", attributes={"axes": axis_of("len(data)")})
-@operator("Squeeze")
+@kernel("", "Squeeze")
 @accuracy(EXACT)
 def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Removes the given axes, or all axes of extent 1."""
@@ -176,7 +176,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     attributes={"axes": between("-(len(data) + len(axes))", "len(data) + len(axes) - 1")},
     where=(distinct_axes("len(data) + len(axes)"),),
 )
-@operator("Unsqueeze")
+@kernel("", "Unsqueeze")
 @accuracy(EXACT)
 def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Inserts axes of extent 1."""
@@ -188,7 +188,7 @@ def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 
 
 @rules("data: ...", attributes={"perm": holds("sorted(it) == list(range(len(data)))")})
-@operator("Transpose")
+@kernel("", "Transpose")
 @accuracy(EXACT)
 def transpose(c: OpContext, x: Operand) -> Operand:
     """Returns axes in the order ``perm``, reversed by default."""
@@ -196,7 +196,7 @@ def transpose(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("input: ...", "shape: _ | ()", attributes={"shape": at_least(0)})
-@operator("Expand")
+@kernel("", "Expand")
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Broadcasts ``x`` and ``shape`` with each other."""
@@ -233,7 +233,7 @@ _SHORT_AXIS = 8
 
 
 @rules("input: *S", "repeats: _", attributes={"repeats": at_least(0, count="len(S)")})
-@operator("Tile")
+@kernel("", "Tile")
 @accuracy(EXACT)
 def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
     """Computes the tensor repeated along each axis."""
@@ -270,7 +270,7 @@ def _loop(number: int, modulo: int | None = None) -> Callable[..., Any]:
     attributes={"blocksize": at_least(1), "mode": one_of("DCR", "CRD")},
     where=("C % (blocksize * blocksize) == 0",),
 )
-@operator("DepthToSpace")
+@kernel("", "DepthToSpace")
 @accuracy(EXACT)
 def depth_to_space(c: OpContext, x: Operand) -> Operand:
     """Moves blocks of channels to blocks of pixels."""
@@ -289,7 +289,7 @@ def depth_to_space(c: OpContext, x: Operand) -> Operand:
     attributes={"blocksize": at_least(1), "mode": one_of("DCR", "CRD")},
     where=("H % blocksize == 0 and W % blocksize == 0",),
 )
-@operator("SpaceToDepth")
+@kernel("", "SpaceToDepth")
 @accuracy(EXACT)
 def space_to_depth(c: OpContext, x: Operand) -> Operand:
     """Moves blocks of pixels to blocks of channels."""

@@ -11,10 +11,10 @@ from landbridge.errors import ShapeError
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import (
     Extent,
@@ -99,7 +99,7 @@ def _from_front(at: Extent, extent: Extent) -> Extent:
         "len(steps) == len(starts)",
     ),
 )
-@operator("Slice")
+@kernel("", "Slice")
 @accuracy(EXACT)
 def slice_value(
     c: OpContext,
@@ -193,7 +193,7 @@ def _is_within(start: Extent, step: Extent, count: Extent, extent: Extent) -> bo
     attributes={"axis": axis_of("len(S)", default=0), "split": at_least(0), "num_outputs": at_least(1)},
     where=("len(S) >= 1",),
 )
-@operator("Split")
+@kernel("", "Split")
 @accuracy(EXACT)
 def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Operand]:
     """Splits along ``axis`` into consecutive parts of given sizes, or as equal as ``num_outputs`` allows."""
@@ -240,7 +240,7 @@ def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]
 
 
 @rules("*inputs: _ ...", attributes={"axis": axis_of("len(inputs)", default=1)})
-@operator("Concat")
+@kernel("", "Concat")
 @accuracy(EXACT)
 def concat(c: OpContext, *operands: Operand) -> Operand:
     """Concatenates the operands along ``axis``; empty ones are ignored."""

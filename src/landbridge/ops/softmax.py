@@ -6,12 +6,12 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.activation import first_maximum
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, between
 from landbridge.ops.reduce import reduced_access
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
 
@@ -57,7 +57,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
 
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
-@operator("Softmax", "LogSoftmax", since=13)
+@kernel("", "Softmax", "LogSoftmax", since=13)
 @accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax(c: OpContext, x: Operand) -> Operand:
     """Computes the softmax along ``axis``."""
@@ -66,7 +66,7 @@ def softmax(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("input: _ ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
-@operator("Softmax", "LogSoftmax", "Hardmax")
+@kernel("", "Softmax", "LogSoftmax", "Hardmax")
 @accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax_flattened(c: OpContext, x: Operand) -> Operand:
     """Computes the softmax before opset 13: over all elements from ``axis`` on."""

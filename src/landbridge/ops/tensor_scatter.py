@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.sizes.size import at_least
@@ -23,7 +23,7 @@ from landbridge.sizes.size import at_least
     attributes={"axis": axis_of("len(past_cache)"), "mode": one_of("linear", "circular")},
     where=("len(update) == len(past_cache)",),
 )
-@operator("TensorScatter", since=24)
+@kernel("", "TensorScatter", since=24)
 @accuracy(EXACT)
 def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operand | None = None) -> Operand:
     """Writes ``update`` into ``cache`` along ``axis`` from ``starts`` [B] on, 0 where these are left out.

@@ -12,10 +12,10 @@ from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import ROUNDED, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.records import record
 
@@ -75,7 +75,7 @@ class _Trie:
         "ngram_counts": at_least(0),
     },
 )
-@operator("TfIdfVectorizer")
+@kernel("", "TfIdfVectorizer")
 @accuracy(ROUNDED)
 def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
     """Computes how often each n-gram of a pool occurs in a row, with up to ``max_skip_count`` elements skipped between

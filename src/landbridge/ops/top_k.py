@@ -15,11 +15,11 @@ from landbridge.ir.scalar_dtypes import bits_of, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count, shape_of
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, one_of
 from landbridge.ops.reduce import position_dtype, reduced_access
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.ops.sort_network import Sorting, sorted_rows
@@ -128,7 +128,7 @@ class _Groups:
     attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0), "largest": one_of(0, 1)},
     where=("k <= X[axis]",),
 )
-@operator("TopK")
+@kernel("", "TopK")
 @accuracy(EXACT)
 def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
     """Computes the ``k`` largest (or smallest) elements in order, and their positions; equal ones are ordered by

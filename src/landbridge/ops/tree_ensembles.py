@@ -11,10 +11,10 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import NodeError, ShapeError
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.class_scores import kernel_of, label_of, of_two, transformed
 from landbridge.ops.context import Array, OpContext, Operand
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.ops.tree_kernels import feature_blocks, masked_leaves, votes_of_leaves, votes_of_targets
@@ -163,7 +163,7 @@ def _aggregated(c: OpContext, ends: _Ends, nodes: TreeNodes, how: str) -> SSAVal
 
 
 @rules("X: N C")
-@operator("TreeEnsemble", domain=_ML, since=5)
+@kernel(_ML, "TreeEnsemble", since=5)
 @accuracy(SUMS)
 def tree_ensemble(c: OpContext, x: Operand) -> Operand:
     """Returns the combined votes of the trees for each target, in the dtype of the samples. Votes are added in
@@ -176,7 +176,7 @@ def tree_ensemble(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C")
-@operator("TreeEnsembleRegressor", domain=_ML)
+@kernel(_ML, "TreeEnsembleRegressor")
 @accuracy(SUMS)
 def tree_ensemble_regressor(c: OpContext, x: Operand) -> Operand:
     """Computes the sum, mean, minimum or maximum of the votes of the trees for each target, in float64."""
@@ -188,7 +188,7 @@ def tree_ensemble_regressor(c: OpContext, x: Operand) -> Operand:
 
 
 @rules("X: N C")
-@operator("TreeEnsembleClassifier", domain=_ML)
+@kernel(_ML, "TreeEnsembleClassifier")
 @accuracy(SUMS)
 def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
     """Computes the class that the trees vote for most, and the scores of all, which are computed in float64."""

@@ -16,10 +16,10 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import bits_of, is_float
 from landbridge.ir.scalars import Value
 from landbridge.ir.types import element_count
+from landbridge.operators import kernel
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
-from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent
@@ -31,7 +31,7 @@ _MOST_ELEMENTS = 1 << 30
 
 
 @rules("X: ...", attributes={"sorted": one_of(0, 1, default=1)})
-@operator("Unique")
+@kernel("", "Unique")
 @accuracy(EXACT)
 def unique(c: OpContext, x: Operand) -> Sequence[Operand]:
     """Returns distinct values, the first index of each, the index of the value of each element, and the counts.

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, LandbridgeError, ShapeError
-from landbridge.host_operators.registry import HOST_PREFIX, Array, HostOperator, called
 from landbridge.memory import ledger
+from landbridge.operators import REGISTRY, Array, HostOperator
+from landbridge.operators.implementations import HOST_PREFIX, is_built_in
 from landbridge.vm.builtins import Builtin, find_builtin
 
 
@@ -20,7 +21,7 @@ class HostFunction:
 
     def __init__(self, name: str, attributes: Mapping[str, object]) -> None:
         module = str(attributes.get("module", ""))
-        operator = called(name, module)
+        operator = REGISTRY.called(name, module)
         if operator is None:
             raise BindError(f"{name!r} is no host operator; compile the model again")
         self.operator: HostOperator = operator
@@ -35,7 +36,7 @@ class HostFunction:
         try:
             results = self._function(*operands)
         except (ValueError, IndexError) as error:
-            if not self.operator.is_built_in or isinstance(error, LandbridgeError):
+            if not is_built_in(self.operator) or isinstance(error, LandbridgeError):
                 raise
             shapes = ", ".join("-" if x is None else str(x.shape) for x in operands)
             raise ShapeError(
@@ -55,7 +56,7 @@ def host_function(name: str, attributes: Mapping[str, object]) -> Builtin:
 def is_known(name: str) -> bool:
     """Returns whether ``host_function`` finds ``name``: a host operator that is registered here, or a builtin."""
     try:
-        return called(name) is not None or find_builtin(name) is not None
+        return REGISTRY.called(name) is not None or find_builtin(name) is not None
     except BindError:
         return False
 

@@ -19,8 +19,8 @@ from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Value
+from landbridge.operators import kernel
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.registry import operator
 from landbridge.passes.lower import lower_prim, vector_unit_of
 from landbridge.passes.lower.loops import lower_loops
 
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 ROWS, COLUMNS = 150, 21
 
 
-@operator("LargestFirst", domain="tests.forall")
+@kernel("tests.forall", "LargestFirst")
 def _largest_first(c: OpContext, x: Operand) -> Operand:
     """Each row by value, the largest first, sorted by insertion in memory of the iteration; behind it what a fill left,
     ones, and how many exchanges there were."""

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from landbridge.frontend.onnx.bodies.registry import is_defined
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
-from landbridge.frontend.onnx.functions import has_function
-from landbridge.frontend.onnx.importer import CONTROL_FLOW
+from landbridge.frontend.onnx.known_operators import implementations
 from landbridge.frontend.onnx.load import load_model
-from landbridge.frontend.onnx.sequences import OF_SEQUENCES
-from landbridge.host_operators.registry import find
-from landbridge.ops.registry import handler_for
 from landbridge.records import record
 
 
@@ -62,7 +57,7 @@ def contents_of(file: Path, max_nodes: int, rules: DataRules = OF_THE_MODEL) -> 
         (node.domain, node.op_type, node.version or model.opset_imports.get(node.domain, 1)) for node in nodes
     )
     operators = tuple(
-        OperatorCount(domain or "ai.onnx", name, opset, count, _supported(domain, name, opset))
+        OperatorCount(domain or "ai.onnx", name, opset, count, bool(implementations(domain, name, opset)))
         for (domain, name, opset), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     )
     weights = [v.const_value for graph in model.graphs() for v in graph.initializers.values()]
@@ -76,16 +71,6 @@ def contents_of(file: Path, max_nodes: int, rules: DataRules = OF_THE_MODEL) -> 
         sum(int(weight.size) for weight in known),
         sum(int(weight.nbytes) for weight in known),
     )
-
-
-def _supported(domain: str, name: str, opset: int) -> bool:
-    """Returns whether nodes of the operator can be compiled: by kernels, by the importer, by a definition, or on the
-    host.
-    """
-    in_kernels = handler_for(domain, name, opset) is not None
-    at_import = domain == "" and (name in CONTROL_FLOW or name in OF_SEQUENCES)
-    by_others = is_defined(domain, name) or has_function(domain, name, opset)
-    return in_kernels or at_import or by_others or find(domain, name, opset) is not None
 
 
 def _declared(value: ir.Value) -> DeclaredTensor:

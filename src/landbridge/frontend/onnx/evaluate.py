@@ -21,8 +21,8 @@ from landbridge.interpreter.graphs import computed
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.limits import limited, most_bytes
 from landbridge.ir.module import IRModule
+from landbridge.operators import Handler
 from landbridge.ops.context import OpContext
-from landbridge.ops.registry import Handler
 
 Array = np.ndarray[Any, Any]
 

@@ -27,12 +27,12 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
-from landbridge.frontend.onnx.bodies.registry import body_of
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
 from landbridge.frontend.onnx.index_checks import checked_indices
+from landbridge.frontend.onnx.node_body import NodeBody, body_of
 from landbridge.frontend.onnx.row_sequences import RowSequence, row_sequence_node
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
@@ -47,15 +47,14 @@ from landbridge.frontend.onnx.size_arithmetic import (
 )
 from landbridge.frontend.onnx.small_integers import check_makes_bytes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, renamed, shape_text
-from landbridge.host_operators.registry import HostOperator, find
 from landbridge.identity_map import IdentityMap
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.iteration_numbers import asks_of_iterations
 from landbridge.ir.module import IRModule
+from landbridge.operators import REGISTRY, Definition, Handler, HostOperator, Kernel
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
-from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
 from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of
@@ -238,7 +237,8 @@ class GraphWalk:
         if node.domain == "" and node.op_type in self._control_flow:
             return self._control_flow[node.op_type](self, node, inputs)
         check_makes_bytes(node, self.g.node)
-        handler = handler_for(node.domain, node.op_type, opset)
+        kernel = REGISTRY.find(Kernel, node.domain, node.op_type, opset)
+        handler = None if kernel is None else kernel.function
         operands = [x for x in inputs if not isinstance(x, Unknown)]
         if handler is not None and any(isinstance(x, np.ndarray) and x.dtype == object for x in inputs):
             operator = self._on_host(node, context)
@@ -281,7 +281,7 @@ class GraphWalk:
             return [inputs[0]]  # not a copy, so that layers which share weights pack them once
         elif handler is not None and inputs and len(constants) == len(inputs) and foldable(node):
             folded = evaluate(context, handler, constants)
-            operator = find(node.domain, node.op_type, context.opset) if folded is None else None
+            operator = _host_operator(node, context) if folded is None else None
             if operator is not None and not operator.in_order:
                 with suppress(NodeError):  # the handler reports what is wrong with the node
                     return host_node(context, operator, constants)
@@ -408,7 +408,7 @@ class GraphWalk:
 
     def _on_host(self, node: ir.Node, c: OpContext) -> HostOperator | None:
         """Returns the host function of the node if sizes may be open, else None."""
-        return find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
+        return _host_operator(node, c) if c.g.data.are_legal and not c.g.is_nested else None
 
     def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
         """Returns whether data decide the sizes of a node that ONNX defines by others; then ``operator`` computes it as
@@ -424,10 +424,27 @@ class GraphWalk:
         names = IdentityMap((x, str(v.name)) for v, x in arrays)
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
+    def _defined(
+        self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None], operator: HostOperator | None
+    ) -> NodeBody | None:
+        """Returns the body that a definition gives the node.
+
+        Returns None where there is no definition, or none for this form of the operator, which ``operator`` may take.
+        """
+        definition = REGISTRY.find(Definition, node.domain, node.op_type, c.opset)
+        if definition is None:
+            return None
+        try:
+            return body_of(definition, node, inputs)
+        except UnsupportedOperatorError:
+            if operator is None:
+                raise
+            return None
+
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
         """Returns the results of an operator that others define, or that runs on the host."""
-        operator = find(node.domain, node.op_type, c.opset)
-        owned = body_of(node, inputs) if operator is None or not node.domain else None
+        operator = _host_operator(node, c)
+        owned = self._defined(node, c, inputs, operator)
         body: ir.Function | None
         if owned is not None:
             body, inputs = owned
@@ -437,12 +454,7 @@ class GraphWalk:
                 body = None
         if body is None:
             if operator is None:
-                raise UnsupportedOperatorError(
-                    f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {c.opset}) of node {self.g.node!r} has "
-                    "no handler: define it by ONNX's operators with landbridge.frontend.onnx.bodies.registry.defined, "
-                    "register a numpy function with landbridge.host_operator, kernels with "
-                    "landbridge.ops.registry.operator, or rewrite the model without it"
-                )
+                raise REGISTRY.nothing_implements(node.domain, node.op_type, c.opset, self.g.node)
             operands = [x for x in inputs if not isinstance(x, Unknown)]
             if len(operands) < len(inputs):
                 return [UNKNOWN] * len(node.outputs)
@@ -452,6 +464,11 @@ class GraphWalk:
             if value is not None:
                 inner.values[formal] = value
         return inner.run_graph(body)
+
+
+def _host_operator(node: ir.Node, c: OpContext) -> HostOperator | None:
+    """Returns the numpy function that the registry has for the node's operator, else None."""
+    return REGISTRY.find(HostOperator, node.domain, node.op_type, c.opset)
 
 
 #: Operators that compute a bool from bools.

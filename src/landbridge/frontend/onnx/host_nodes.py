@@ -10,12 +10,14 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
+from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import LandbridgeError, NodeError
 from landbridge.executable.segments import READ
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
-from landbridge.host_operators.registry import HostOperator, HostValue, Results, of_arrays, zeros_of
 from landbridge.ir.graph_ops import DEFINES
 from landbridge.ir.plain_attributes import int_array, plain_attribute
+from landbridge.operators import Array, HostOperator, HostValue, Results
+from landbridge.operators.implementations import is_built_in
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, expected_size
@@ -52,7 +54,7 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
     parameters: dict[str, Attribute] = {
         "attributes": plain_attribute(attributes),
         "absent": int_array([i for i, x in enumerate(inputs) if x is None]),
-        "module": StringAttr("" if operator.is_built_in else operator.function.__module__),
+        "module": StringAttr("" if is_built_in(operator) else operator.function.__module__),
         "node": StringAttr(c.g.node),
         "inputs": plain_attribute(len(given)),
     }
@@ -119,8 +121,8 @@ def _results(
     else:
         elements = [v and HostValue(tuple(expected_size(e) for e in v.shape), v.dtype, v.value) for v in values]
         with np.errstate(all="ignore"):
-            arrays = _ran(c, operator, attributes, [zeros_of(v) for v in elements])
-        found = [([None] * len(s) if is_open else s, dtype) for s, dtype in of_arrays(arrays)]
+            arrays = _ran(c, operator, attributes, [_zeros_of(v) for v in elements])
+        found = [([None] * len(s) if is_open else s, dtype) for s, dtype in _types_of(arrays)]
     return [(list(shape), dtype) for shape, dtype in found]
 
 
@@ -137,3 +139,17 @@ def _called(c: OpContext, function: Any) -> Any:
         raise NodeError(
             f"{c.op_type} node {c.g.node!r}: its host operator raised {type(error).__name__}: {error}"
         ) from error
+
+
+def _zeros_of(value: HostValue | None) -> Array | None:
+    """Returns zeros of the shape and dtype of ``value``, all of whose extents are numbers; its own array where it is
+    known.
+    """
+    if value is None or value.value is not None:
+        return None if value is None else value.value
+    return np.zeros(value.shape, numpy_dtype(value.dtype))
+
+
+def _types_of(arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
+    """Returns the shape and dtype name of each."""
+    return [(array.shape, dtype_name(array.dtype)) for array in arrays]

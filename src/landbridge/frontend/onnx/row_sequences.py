@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from landbridge.errors import UnsupportedOperatorError
 from landbridge.frontend.onnx.sequences import TensorSequence
+from landbridge.operators import REGISTRY, Kernel
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
-from landbridge.ops.registry import handler_for
 from landbridge.records import record
 
 
@@ -55,9 +55,9 @@ def _row(c: OpContext, tensor: Operand) -> Operand:
 
 
 def _element(c: OpContext, x: RowSequence, place: Operand) -> Operand:
-    handler = handler_for("", "Gather", 13)
-    assert handler is not None
-    return cast(Operand, handler(OpContext(c.g, "Gather", 13, {"axis": 0}), x.rows, place))
+    kernel = REGISTRY.find(Kernel, "", "Gather", 13)
+    assert kernel is not None
+    return cast(Operand, kernel.function(OpContext(c.g, "Gather", 13, {"axis": 0}), x.rows, place))
 
 
 def _length(c: OpContext, x: RowSequence) -> Operand:

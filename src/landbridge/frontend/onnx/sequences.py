@@ -9,8 +9,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError, ShapeError
+from landbridge.operators import REGISTRY, Kernel
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.registry import handler_for
 from landbridge.ops.slicing import parts_along
 from landbridge.records import record
 from landbridge.sizes.size import Extent
@@ -86,9 +86,9 @@ def _concat(c: OpContext, x: TensorSequence) -> Operand:
         rank = c.rank(elements[0]) + 1
         at = c.axis(axis, rank)
         elements = [c.reshape(e, (*c.shape(e)[:at], 1, *c.shape(e)[at:])) for e in elements]
-    handler = handler_for("", "Concat", 13)
-    assert handler is not None
-    return cast(Operand, handler(OpContext(c.g, "Concat", 13, {"axis": axis}), *elements))
+    kernel = REGISTRY.find(Kernel, "", "Concat", 13)
+    assert kernel is not None
+    return cast(Operand, kernel.function(OpContext(c.g, "Concat", 13, {"axis": axis}), *elements))
 
 
 def _split(c: OpContext, x: Operand, split: Operand | None = None) -> TensorSequence:

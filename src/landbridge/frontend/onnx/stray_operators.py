@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from landbridge.frontend.onnx.bodies.registry import is_defined
 from landbridge.frontend.onnx.node_order import graphs_of
+from landbridge.operators import REGISTRY, Definition
 
 _MICROSOFT = "com.microsoft"
 
@@ -25,7 +25,7 @@ def move_to_their_domain(proto: onnx.ModelProto) -> None:
 
 
 def _is_stray(node: onnx.NodeProto, opset: int) -> bool:
-    if node.domain not in ("", "ai.onnx") or not is_defined(_MICROSOFT, node.op_type):
+    if node.domain not in ("", "ai.onnx") or REGISTRY.find(Definition, _MICROSOFT, node.op_type, 1) is None:
         return False
     try:
         onnx.defs.get_schema(node.op_type, opset)

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from landbridge.errors import UnsupportedOperatorError
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, like, number
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 
 
-@defined(_MS, "Gelu", "X", "Y")
+@definition(_MS, "Gelu", inputs="X", outputs="Y")
 def gelu(n: NodeFacts) -> str:
     return "Y = Gelu (X)"
 
 
-@defined(_MS, "BiasGelu", "A, B", "C")
+@definition(_MS, "BiasGelu", inputs="A, B", outputs="C")
 def bias_gelu(n: NodeFacts) -> str:
     return "s = Add (A, B) C = Gelu (s)"
 
 
-@defined(_MS, "FastGelu", "X, bias", "Y")
+@definition(_MS, "FastGelu", inputs="X, bias", outputs="Y")
 def fast_gelu(n: NodeFacts) -> str:
     sums = "s = Add (X, bias)" if n.has("bias") else "s = Identity (X)"
     return f'{sums} Y = Gelu <approximate = "tanh"> (s)'
 
 
-@defined(_MS, "QuickGelu", "X", "Y")
+@definition(_MS, "QuickGelu", inputs="X", outputs="Y")
 def quick_gelu(n: NodeFacts) -> str:
     return f"{like('a', n.attribute('alpha', 1.702), 'X')} s = Mul (a, X) p = Sigmoid (s) Y = Mul (X, p)"
 

@@ -5,54 +5,55 @@ equivalents, and one of ONNX whose own definition fails for a batch of one.
 from __future__ import annotations
 
 from landbridge.errors import ShapeError
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 _POOLED = ("kernel_shape", "pads", "strides", "dilations")
 
 
-@defined(_MS, "Trilu", "X, k", "Y")
+@definition(_MS, "Trilu", inputs="X, k", outputs="Y")
 def trilu(n: NodeFacts) -> str:
     return f"Y = Trilu <upper = {n.attribute('upper', 1)}> (X{', k' if n.has('k') else ''})"
 
 
-@defined(_MS, "ExpandDims", "X, axis", "Y")
+@definition(_MS, "ExpandDims", inputs="X, axis", outputs="Y")
 def expand_dims(n: NodeFacts) -> str:
     return """wide = Cast <to = 7> (axis) one = Constant <value_ints = [1]> () axes = Reshape (wide, one)
         Y = Unsqueeze (X, axes)"""
 
 
-@defined(_MS, "GatherND", "data, indices", "output")
+@definition(_MS, "GatherND", inputs="data, indices", outputs="output")
 def gather_nd(n: NodeFacts) -> str:
     return "wide = Cast <to = 7> (indices) output = GatherND (data, wide)"
 
 
-@defined(_MS, "Range", "start, limit, delta", "Y")
+@definition(_MS, "Range", inputs="start, limit, delta", outputs="Y")
 def range_of(n: NodeFacts) -> str:
     if n.has("delta"):
         return "Y = Range (start, limit, delta)"
     return "one = Constant <value_int = 1> () step = CastLike (one, start) Y = Range (start, limit, step)"
 
 
-@defined(_MS, "Pad", "data, pads, value", "output")
+@definition(_MS, "Pad", inputs="data, pads, value", outputs="output")
 def pad(n: NodeFacts) -> str:
     mode = n.attribute("mode", "constant")
     return f'output = Pad <mode = "{mode}"> (data, pads{", value" if n.has("value") else ""})'
 
 
-@defined(_MS, "Unique", "x", "y, idx, counts")
+@definition(_MS, "Unique", inputs="x", outputs="y, idx, counts")
 def unique(n: NodeFacts) -> str:
     return "y, first, idx, counts = Unique <sorted = 0> (x)"
 
 
-@defined(_MS, "GridSample", "X, Grid", "Y")
+@definition(_MS, "GridSample", inputs="X, Grid", outputs="Y")
 def grid_sample(n: NodeFacts) -> str:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(n.attribute("mode", "bilinear"), "nearest")
     padding, corners = n.attribute("padding_mode", "zeros"), n.attribute("align_corners", 0)
     return f'Y = GridSample <mode = "{mode}", padding_mode = "{padding}", align_corners = {corners}> (X, Grid)'
 
 
-@defined("", "AffineGrid", "theta, size", "grid")
+@definition("", "AffineGrid", inputs="theta, size", outputs="grid")
 def affine_grid(n: NodeFacts) -> str | None:
     """Returns the products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1
     to 1.
@@ -92,7 +93,7 @@ def affine_grid(n: NodeFacts) -> str | None:
     return "\n".join(lines)
 
 
-@defined(_MS, "CDist", "A, B", "C")
+@definition(_MS, "CDist", inputs="A, B", outputs="C")
 def cdist(n: NodeFacts) -> str:
     """Returns distances computed from differences, because products lose the digits of rows that are close together."""
     root = "C = Sqrt (s)" if n.attribute("metric", "sqeuclidean") == "euclidean" else "C = Identity (s)"
@@ -101,17 +102,17 @@ def cdist(n: NodeFacts) -> str:
         s = ReduceSumSquare <keepdims = 0> (d, last) {root}"""
 
 
-@defined(_MS, "TorchEmbedding", "weight, indices, padding, by_frequency", "Y")
+@definition(_MS, "TorchEmbedding", inputs="weight, indices, padding, by_frequency", outputs="Y")
 def torch_embedding(n: NodeFacts) -> str:
     return "Y = Gather (weight, indices)"
 
 
-@defined(_MS, "Inverse", "X", "Y")
+@definition(_MS, "Inverse", inputs="X", outputs="Y")
 def inverse(n: NodeFacts) -> str:
     return "Y = landbridge.Inverse (X)"
 
 
-@defined(_MS, "NhwcMaxPool", "x", "y")
+@definition(_MS, "NhwcMaxPool", inputs="x", outputs="y")
 def nhwc_max_pool(n: NodeFacts) -> str:
     """Returns the pool of images with their channels last."""
     how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in _POOLED if n.attribute(k, [])]

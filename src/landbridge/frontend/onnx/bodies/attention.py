@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from landbridge.frontend.onnx.bodies.attention_scores import as_heads, as_rows, attended, retained_in_buffer, split
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 
 
-@defined(_MS, "Attention", "input, weights, bias, mask, past, attention_bias, past_length", "output, present")
+@definition(
+    _MS, "Attention", inputs="input, weights, bias, mask, past, attention_bias, past_length", outputs="output, present"
+)
 def attention(n: NodeFacts) -> str:
     added = "qkv = Add (product, bias)" if n.has("bias") else "qkv = Identity (product)"
     return f"product = MatMul (input, weights) {added} {_of_packed(n, 'mask')}"
 
 
-@defined(
+@definition(
     _MS,
     "QAttention",
-    "input, weights, bias, input_scale, weight_scale, mask, input_zero, weight_zero, past",
-    "output, present",
+    inputs="input, weights, bias, input_scale, weight_scale, mask, input_zero, weight_zero, past",
+    outputs="output, present",
 )
 def quantized_attention(n: NodeFacts) -> str:
     zeros = ", input_zero" if n.has("input_zero") else ""
@@ -28,11 +31,12 @@ def quantized_attention(n: NodeFacts) -> str:
         {_of_packed(n, "mask")}"""
 
 
-@defined(
+@definition(
     _MS,
     "MultiHeadAttention",
-    "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, cache_indirection, length",
-    "output, present_key, present_value, qk",
+    inputs="query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, cache_indirection, "
+    "length",
+    outputs="output, present_key, present_value, qk",
 )
 def multi_head_attention(n: NodeFacts) -> str:
     """Returns attention; queries may be packed with keys and values as (batch, steps, heads, 3, size), keys with values
@@ -66,12 +70,12 @@ def multi_head_attention(n: NodeFacts) -> str:
     return " ".join(lines)
 
 
-@defined(
+@definition(
     _MS,
     "DecoderMaskedMultiHeadAttention",
-    "query, key, value, mask, attention_bias, past_key, past_value, past_length, beam_width, cache_indirection, bias, "
-    "length",
-    "output, present_key, present_value, qk",
+    inputs="query, key, value, mask, attention_bias, past_key, past_value, past_length, beam_width, "
+    "cache_indirection, bias, length",
+    outputs="output, present_key, present_value, qk",
 )
 def decoder_attention(n: NodeFacts) -> str:
     """Returns attention of one step. ``cache_indirection`` says which row of the past each beam continues."""
@@ -98,7 +102,7 @@ def decoder_attention(n: NodeFacts) -> str:
     return " ".join(lines)
 
 
-@defined(_MS, "RotaryEmbedding", "input, position_ids, cos_cache, sin_cache", "output")
+@definition(_MS, "RotaryEmbedding", inputs="input, position_ids, cos_cache, sin_cache", outputs="output")
 def rotary_embedding(n: NodeFacts) -> str:
     rank, width = len(n.shape("input")), n.attribute("rotary_embedding_dim", 0)
     interleaved, heads = n.attribute("interleaved", 0), n.attribute("num_heads", 0)

@@ -4,7 +4,7 @@ sums.
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, integer_list, like, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list, like, number
 from landbridge.sizes.size import same
 
 _LOWEST = -3.4028234663852886e38

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, number
+from landbridge.operators import definition
 
 _ML = "ai.onnx.ml"
 
 
-@defined(_ML, "Binarizer", "X", "Y")
+@definition(_ML, "Binarizer", inputs="X", outputs="Y")
 def binarizer(n: NodeFacts) -> str:
     threshold = number(n.attribute("threshold", 0.0))
     return f"t = Constant <value_float = {threshold}> () u = CastLike (t, X) m = Greater (X, u) Y = CastLike (m, X)"
 
 
-@defined(_ML, "FeatureVectorizer", "*X", "Y")
+@definition(_ML, "FeatureVectorizer", inputs="*X", outputs="Y")
 def feature_vectorizer(n: NodeFacts) -> str:
     names = n.variadic("X")
     casts = " ".join(f"f{i} = Cast <to = 1> ({name})" for i, name in enumerate(names))
     return f"{casts} Y = Concat <axis = 1> ({', '.join(f'f{i}' for i in range(len(names)))})"
 
 
-@defined(_ML, "OneHotEncoder", "X", "Y")
+@definition(_ML, "OneHotEncoder", inputs="X", outputs="Y")
 def one_hot_encoder(n: NodeFacts) -> str:
     kinds = n.attribute("cats_int64s", [])
     if not kinds:
@@ -32,7 +33,7 @@ def one_hot_encoder(n: NodeFacts) -> str:
         same = Equal (column, kinds) Y = Cast <to = 1> (same)"""
 
 
-@defined(_ML, "SVMRegressor", "X", "Y")
+@definition(_ML, "SVMRegressor", inputs="X", outputs="Y")
 def svm_regressor(n: NodeFacts) -> str:
     count = n.attribute("n_supports", 0)
     n.array("factors", np.array(n.attribute("coefficients", []), np.float32).reshape(-1, 1))
@@ -43,7 +44,7 @@ def svm_regressor(n: NodeFacts) -> str:
     return f"x = Cast <to = 1> (X) {_kernel(n, count)} p = MatMul (k, factors) s = Add (p, rho) {last}"
 
 
-@defined(_ML, "SVMClassifier", "X", "Y, Z")
+@definition(_ML, "SVMClassifier", inputs="X", outputs="Y, Z")
 def svm_classifier(n: NodeFacts) -> str:
     """Returns the votes of each pair of classes and the scores of pairs, or the probabilities of classes computed from
     them.

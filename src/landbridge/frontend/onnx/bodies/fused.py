@@ -5,20 +5,21 @@ from __future__ import annotations
 from math import log
 
 from landbridge.frontend.onnx.bodies.attention_scores import as_heads
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list, like, number
 from landbridge.frontend.onnx.bodies.products import convolution
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like, number
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 #: The distance at which the last of T5's buckets begins.
 _FARTHEST = 128
 
 
-@defined(_MS, "GroupNorm", "X, gamma, beta", "Y")
+@definition(_MS, "GroupNorm", inputs="X, gamma, beta", outputs="Y")
 def group_norm(n: NodeFacts) -> str:
     return f"total = Identity (X) {_grouped(n)}"
 
 
-@defined(_MS, "SkipGroupNorm", "X, gamma, beta, skip, bias", "Y, S")
+@definition(_MS, "SkipGroupNorm", inputs="X, gamma, beta, skip, bias", outputs="Y, S")
 def skip_group_norm(n: NodeFacts) -> str:
     """Returns the normalized sum; ``skip`` may have one element per channel, (batch, channels)."""
     last = bool(n.attribute("channels_last", 1))
@@ -47,7 +48,7 @@ def _grouped(n: NodeFacts) -> str:
     return " ".join([*lines, f"Y = {'Transpose <perm = [0, 2, 3, 1]>' if last else 'Identity'} (active)"])
 
 
-@defined(_MS, "NhwcConv", "X, W, B", "Y")
+@definition(_MS, "NhwcConv", inputs="X, W, B", outputs="Y")
 def nhwc_conv(n: NodeFacts) -> str:
     """Returns the convolution of images and weights with their channels last."""
     bias = ", B" if n.has("B") else ""
@@ -55,24 +56,24 @@ def nhwc_conv(n: NodeFacts) -> str:
         y = Conv <{convolution(n)}> (x, w{bias}) Y = Transpose <perm = [0, 2, 3, 1]> (y)"""
 
 
-@defined(_MS, "BiasAdd", "X, bias, skip", "Y")
+@definition(_MS, "BiasAdd", inputs="X, bias, skip", outputs="Y")
 def bias_add(n: NodeFacts) -> str:
     return "both = Add (X, bias) Y = Add (both, skip)"
 
 
-@defined(_MS, "BiasSplitGelu", "X, bias", "Y")
+@definition(_MS, "BiasSplitGelu", inputs="X, bias", outputs="Y")
 def bias_split_gelu(n: NodeFacts) -> str:
     return """both = Add (X, bias) left, right = Split <axis = -1, num_outputs = 2> (both) active = Gelu (right)
         Y = Mul (left, active)"""
 
 
-@defined(_MS, "GemmFastGelu", "X, W, bias", "Y")
+@definition(_MS, "GemmFastGelu", inputs="X, W, bias", outputs="Y")
 def gemm_fast_gelu(n: NodeFacts) -> str:
     added = "s = Add (p, bias)" if n.has("bias") else "s = Identity (p)"
     return f'p = MatMul (X, W) {added} Y = Gelu <approximate = "tanh"> (s)'
 
 
-@defined(_MS, "BiasSoftmax", "data, bias", "output")
+@definition(_MS, "BiasSoftmax", inputs="data, bias", outputs="output")
 def bias_softmax(n: NodeFacts) -> str:
     """Returns the softmax over all axes from ``axis`` on."""
     axis, rank = n.attribute("axis", 1), len(n.shape("data"))
@@ -83,7 +84,7 @@ def bias_softmax(n: NodeFacts) -> str:
         output = Reshape (p, shape)"""
 
 
-@defined(_MS, "RelativePositionBias", "table, query_length, key_length", "output")
+@definition(_MS, "RelativePositionBias", inputs="table, query_length, key_length", outputs="output")
 def relative_position_bias(n: NodeFacts) -> str:
     """Returns the bias; ``table`` (buckets, heads) contains the elements of a tensor (heads, buckets)."""
     buckets, heads = (int(extent) for extent in n.shape("table"))
@@ -111,7 +112,12 @@ def relative_position_bias(n: NodeFacts) -> str:
         found = Gather <axis = 1> (by_bucket, bucket) output = Unsqueeze (found, row)"""
 
 
-@defined(_MS, "GatedRelativePositionBias", "query, query_bias, positions, weight, bias, eco_a, token_offset", "output")
+@definition(
+    _MS,
+    "GatedRelativePositionBias",
+    inputs="query, query_bias, positions, weight, bias, eco_a, token_offset",
+    outputs="output",
+)
 def gated_relative_position_bias(n: NodeFacts) -> str:
     """Returns the gated bias of queries (batch, steps, heads * size)."""
     if n.has("token_offset"):

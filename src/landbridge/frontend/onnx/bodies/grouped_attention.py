@@ -4,16 +4,17 @@ buffer.
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list, like
+from landbridge.operators import definition
 
 _LOWEST = -3.4028234663852886e38
 
 
-@defined(
+@definition(
     "com.microsoft",
     "GroupQueryAttention",
-    "query, key, value, past_key, past_value, ends, total, cos, sin, position_ids, attention_bias, sink",
-    "output, present_key, present_value",
+    inputs="query, key, value, past_key, past_value, ends, total, cos, sin, position_ids, attention_bias, sink",
+    outputs="output, present_key, present_value",
 )
 def group_query_attention(n: NodeFacts) -> str:
     heads, shared = int(n.attribute("num_heads", 0)), int(n.attribute("kv_num_heads", 0))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, number
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 
 
-@defined(_MS, "LayerNormalization", "X, Scale, B", "Y, Mean, InvStdDev")
+@definition(_MS, "LayerNormalization", inputs="X, Scale, B", outputs="Y, Mean, InvStdDev")
 def layer_normalization(n: NodeFacts) -> str:
     """Returns the normalization as onnxruntime defines it in opsets before 17."""
     bias = ", B" if n.has("B") else ""
@@ -15,39 +16,46 @@ def layer_normalization(n: NodeFacts) -> str:
     return f"{created} = LayerNormalization <{_how(n)}> (X, Scale{bias})"
 
 
-@defined(_MS, "SimplifiedLayerNormalization", "X, scale", "Y, inv_std_var")
+@definition(_MS, "SimplifiedLayerNormalization", inputs="X, scale", outputs="Y, inv_std_var")
 def simplified(n: NodeFacts) -> str:
     return _root_mean_square("X", "scale", "Y", "inv_std_var", n)
 
 
-@defined(_MS, "SkipLayerNormalization", "input, skip, gamma, beta, bias", "output, mean, inv_std_var, total")
+@definition(
+    _MS, "SkipLayerNormalization", inputs="input, skip, gamma, beta, bias", outputs="output, mean, inv_std_var, total"
+)
 def skip_layer_normalization(n: NodeFacts) -> str:
     beta = ", beta" if n.has("beta") else ""
     created = "output, mean, inv_std_var" if n.outputs > 1 else "output"
     return f"{_sums(n)} {created} = LayerNormalization <{_how(n, 1e-12)}> (total, gamma{beta})"
 
 
-@defined(_MS, "SkipSimplifiedLayerNormalization", "input, skip, gamma, bias", "output, mean, inv_std_var, total")
+@definition(
+    _MS,
+    "SkipSimplifiedLayerNormalization",
+    inputs="input, skip, gamma, bias",
+    outputs="output, mean, inv_std_var, total",
+)
 def skip_simplified(n: NodeFacts) -> str:
     return f"{_sums(n)} {_root_mean_square('total', 'gamma', 'output', 'inv_std_var', n)}"
 
 
-@defined(
+@definition(
     _MS,
     "EmbedLayerNormalization",
-    "input_ids, segment_ids, word, position, segment, gamma, beta, mask, position_ids",
-    "output, mask_index, embedding_sum",
+    inputs="input_ids, segment_ids, word, position, segment, gamma, beta, mask, position_ids",
+    outputs="output, mask_index, embedding_sum",
 )
 def embed_layer_normalization(n: NodeFacts) -> str:
     return _embedded(n)
 
 
-@defined(
+@definition(
     _MS,
     "QEmbedLayerNormalization",
-    "input_ids, segment_ids, word_q, position_q, segment_q, gamma_q, beta_q, mask, word_s, position_s, segment_s,"
-    " gamma_s, beta_s, word_z, position_z, segment_z, gamma_z, beta_z",
-    "output, mask_index",
+    inputs="input_ids, segment_ids, word_q, position_q, segment_q, gamma_q, beta_q, mask, word_s, position_s, "
+    "segment_s, gamma_s, beta_s, word_z, position_z, segment_z, gamma_z, beta_z",
+    outputs="output, mask_index",
 )
 def quantized_embed_layer_normalization(n: NodeFacts) -> str:
     names = [name for name in ("word", "position", "segment", "gamma", "beta") if n.has(f"{name}_q")]

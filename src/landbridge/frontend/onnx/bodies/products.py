@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 
 from landbridge.frontend.onnx.bodies.activations import activation
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list, like, number
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 
 
-@defined(_MS, "FusedMatMul", "A, B", "Y")
+@definition(_MS, "FusedMatMul", inputs="A, B", outputs="Y")
 def fused_matmul(n: NodeFacts) -> str:
     return f"{_transposed(n, 'A')} {_transposed(n, 'B')} {_scaled(n)}"
 
 
-@defined(_MS, "TransposeMatMul", "A, B", "Y")
+@definition(_MS, "TransposeMatMul", inputs="A, B", outputs="Y")
 def transpose_matmul(n: NodeFacts) -> str:
     return f"{_transposed(n, 'A')} {_transposed(n, 'B')} {_scaled(n)}"
 
 
-@defined(_MS, "FusedGemm", "A, B, C", "Y")
+@definition(_MS, "FusedGemm", inputs="A, B, C", outputs="Y")
 def fused_gemm(n: NodeFacts) -> str:
     factors = f"alpha = {number(n.attribute('alpha', 1.0))}, beta = {number(n.attribute('beta', 1.0))}"
     transposes = f"transA = {n.attribute('transA', 0)}, transB = {n.attribute('transB', 0)}"
@@ -41,7 +42,7 @@ def convolution(n: NodeFacts) -> str:
     return ", ".join([*how, f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"'])
 
 
-@defined(_MS, "FusedConv", "X, W, B, Z", "Y")
+@definition(_MS, "FusedConv", inputs="X, W, B, Z", outputs="Y")
 def fused_conv(n: NodeFacts) -> str:
     bias = ", B" if n.has("B") else ""
     added = "s = Add (p, Z)" if n.has("Z") else "s = Identity (p)"
@@ -49,7 +50,7 @@ def fused_conv(n: NodeFacts) -> str:
     return f"p = Conv <{convolution(n)}> (X, W{bias}) {added} {activation(kind, 's', 'Y', parameters)}"
 
 
-@defined(_MS, "DynamicQuantizeMatMul", "A, B, b_scale, b_zero_point, bias", "Y")
+@definition(_MS, "DynamicQuantizeMatMul", inputs="A, B, b_scale, b_zero_point, bias", outputs="Y")
 def dynamic_quantize_matmul(n: NodeFacts) -> str:
     zeros = ", b_zero_point" if n.has("b_zero_point") else ""
     added = "Y = Add (scaled, bias)" if n.has("bias") else "Y = Identity (scaled)"
@@ -57,7 +58,7 @@ def dynamic_quantize_matmul(n: NodeFacts) -> str:
         floats = Cast <to = 1> (total) scale = Mul (a_scale, b_scale) scaled = Mul (floats, scale) {added}"""
 
 
-@defined(_MS, "MatMulIntegerToFloat", "A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias", "Y")
+@definition(_MS, "MatMulIntegerToFloat", inputs="A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias", outputs="Y")
 def matmul_integer_to_float(n: NodeFacts) -> str:
     zeros = ["a_zero_point", "b_zero_point"]
     while zeros and not n.has(zeros[-1]):
@@ -68,7 +69,7 @@ def matmul_integer_to_float(n: NodeFacts) -> str:
         scaled = Mul (floats, scale) {added}"""
 
 
-@defined(_MS, "MatMulNBits", "A, B, scales, zero_points, g_idx, bias", "Y")
+@definition(_MS, "MatMulNBits", inputs="A, B, scales, zero_points, g_idx, bias", outputs="Y")
 def matmul_n_bits(n: NodeFacts) -> str:
     """Returns the product with weights of 2, 4 or 8 bits, in blocks along the summed axis, which are converted to
     floats at compile time.
@@ -86,7 +87,7 @@ def matmul_n_bits(n: NodeFacts) -> str:
     return f"p = MatMul (A, weights) {added}"
 
 
-@defined(_MS, "GatherBlockQuantized", "data, indices, scales, zero_points", "output")
+@definition(_MS, "GatherBlockQuantized", inputs="data, indices, scales, zero_points", outputs="output")
 def gather_block_quantized(n: NodeFacts) -> str:
     bits, block, axis = n.attribute("bits", 4), n.attribute("block_size", 128), n.attribute("quantize_axis", 1)
     data, scales = n.constant("data"), n.constant("scales").astype(np.float32)

@@ -6,56 +6,57 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, number
+from landbridge.frontend.onnx.bodies.node_facts import NodeFacts, integer_list, number
+from landbridge.operators import definition
 
 _MS = "com.microsoft"
 _ONE = "X, X_scale, X_zero_point, Y_scale, Y_zero_point"
 _TWO = "A, A_scale, A_zero_point, B, B_scale, B_zero_point, C_scale, C_zero_point"
 
 
-@defined(_MS, "QuantizeLinear", "x, y_scale, y_zero_point", "y")
+@definition(_MS, "QuantizeLinear", inputs="x, y_scale, y_zero_point", outputs="y")
 def quantize_linear(n: NodeFacts) -> str:
     return f"y = QuantizeLinear <axis = {n.attribute('axis', 1)}> (x, y_scale{_zero(n, 'y_zero_point')})"
 
 
-@defined(_MS, "DequantizeLinear", "x, x_scale, x_zero_point", "y")
+@definition(_MS, "DequantizeLinear", inputs="x, x_scale, x_zero_point", outputs="y")
 def dequantize_linear(n: NodeFacts) -> str:
     return f"y = DequantizeLinear <axis = {n.attribute('axis', 1)}> (x, x_scale{_zero(n, 'x_zero_point')})"
 
 
-@defined(_MS, "QLinearAdd", _TWO, "C")
+@definition(_MS, "QLinearAdd", inputs=_TWO, outputs="C")
 def qlinear_add(n: NodeFacts) -> str:
     return _of_two(n, "Add")
 
 
-@defined(_MS, "QLinearMul", _TWO, "C")
+@definition(_MS, "QLinearMul", inputs=_TWO, outputs="C")
 def qlinear_mul(n: NodeFacts) -> str:
     return _of_two(n, "Mul")
 
 
-@defined(_MS, "QLinearSigmoid", _ONE, "Y")
+@definition(_MS, "QLinearSigmoid", inputs=_ONE, outputs="Y")
 def qlinear_sigmoid(n: NodeFacts) -> str:
     return _of_one(n, "Sigmoid")
 
 
-@defined(_MS, "QLinearLeakyRelu", _ONE, "Y")
+@definition(_MS, "QLinearLeakyRelu", inputs=_ONE, outputs="Y")
 def qlinear_leaky_relu(n: NodeFacts) -> str:
     return _of_one(n, f"LeakyRelu <alpha = {number(n.attribute('alpha', 0.01))}>")
 
 
-@defined(_MS, "QLinearSoftmax", _ONE, "Y")
+@definition(_MS, "QLinearSoftmax", inputs=_ONE, outputs="Y")
 def qlinear_softmax(n: NodeFacts) -> str:
     if n.attribute("opset", 13) < 13 and n.attribute("axis", -1) not in (-1, len(n.shape("X")) - 1):
         raise n.unsupported("a Softmax of opset 12 over several axes; legal: the last axis, or opset 13")
     return _of_one(n, f"Softmax <axis = {n.attribute('axis', -1)}>")
 
 
-@defined(_MS, "QLinearGlobalAveragePool", "X, X_scale, X_zero_point, Y_scale, Y_zero_point", "Y")
+@definition(_MS, "QLinearGlobalAveragePool", inputs="X, X_scale, X_zero_point, Y_scale, Y_zero_point", outputs="Y")
 def qlinear_global_average_pool(n: NodeFacts) -> str:
     return _of_image(n, "GlobalAveragePool")
 
 
-@defined(_MS, "QLinearAveragePool", _ONE, "Y")
+@definition(_MS, "QLinearAveragePool", inputs=_ONE, outputs="Y")
 def qlinear_average_pool(n: NodeFacts) -> str:
     how = [
         f"{k} = {integer_list(n.attribute(k, []))}" for k in ("kernel_shape", "pads", "strides") if n.attribute(k, [])
@@ -65,7 +66,12 @@ def qlinear_average_pool(n: NodeFacts) -> str:
     return _of_image(n, f"AveragePool <{', '.join(how)}>")
 
 
-@defined(_MS, "QLinearReduceMean", "data, data_scale, data_zero_point, reduced_scale, reduced_zero_point", "reduced")
+@definition(
+    _MS,
+    "QLinearReduceMean",
+    inputs="data, data_scale, data_zero_point, reduced_scale, reduced_zero_point",
+    outputs="reduced",
+)
 def qlinear_reduce_mean(n: NodeFacts) -> str:
     axes = (
         f"axes = Constant <value_ints = {integer_list(n.attribute('axes', []))}> ()" if n.attribute("axes", []) else ""
@@ -75,7 +81,7 @@ def qlinear_reduce_mean(n: NodeFacts) -> str:
         reduced = QuantizeLinear (m, reduced_scale{_zero(n, "reduced_zero_point")})"""
 
 
-@defined(_MS, "QLinearConcat", "Y_scale, Y_zero_point, *X", "Y")
+@definition(_MS, "QLinearConcat", inputs="Y_scale, Y_zero_point, *X", outputs="Y")
 def qlinear_concat(n: NodeFacts) -> str:
     """Returns the Concat of parts; those that have another scale or zero point than the result are quantized again."""
     names = n.variadic("X")
@@ -98,13 +104,15 @@ def _same_constants(n: NodeFacts, pairs: Iterable[tuple[str, str]]) -> bool:
     )
 
 
-@defined(_MS, "QLinearWhere", "condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero", "Z")
+@definition(
+    _MS, "QLinearWhere", inputs="condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero", outputs="Z"
+)
 def qlinear_where(n: NodeFacts) -> str:
     return """a = DequantizeLinear (X, x_scale, x_zero) b = DequantizeLinear (Y, y_scale, y_zero)
         c = Where (condition, a, b) Z = QuantizeLinear (c, z_scale, z_zero)"""
 
 
-@defined(_MS, "QGemm", "A, a_scale, a_zero, B, b_scale, b_zero, C, y_scale, y_zero", "Y")
+@definition(_MS, "QGemm", inputs="A, a_scale, a_zero, B, b_scale, b_zero, C, y_scale, y_zero", outputs="Y")
 def qgemm(n: NodeFacts) -> str:
     transposes = [f"{x}_t = {'Transpose' if n.attribute(f'trans{x}', 0) else 'Identity'} ({x})" for x in "AB"]
     added = "s = Add (total, C)" if n.has("C") else "s = Identity (total)"
@@ -116,7 +124,7 @@ def qgemm(n: NodeFacts) -> str:
         scale = Mul (alpha, ab) y = Mul (f, scale) {last}"""
 
 
-@defined(_MS, "QLinearConv", "x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B", "y")
+@definition(_MS, "QLinearConv", inputs="x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B", outputs="y")
 def qlinear_conv(n: NodeFacts) -> str:
     lists = ("dilations", "kernel_shape", "pads", "strides")
     how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
@@ -127,7 +135,7 @@ def qlinear_conv(n: NodeFacts) -> str:
     return f"{first} p = QLinearConv <{', '.join(how)}> (t, {inputs}) {last}"
 
 
-@defined(_MS, "MulInteger", "A, A_zero_point, B, B_zero_point", "C")
+@definition(_MS, "MulInteger", inputs="A, A_zero_point, B, B_zero_point", outputs="C")
 def mul_integer(n: NodeFacts) -> str:
     lines = [f"{x}_w = Cast <to = 6> ({x})" for x in "AB"]
     for x in "AB":

@@ -14,16 +14,15 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge.host_operators import HostValue, find, registry
+from landbridge.operators import REGISTRY, HostOperator, HostValue
 
 Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    find("", "NonZero", 13)  # those of the package
-    monkeypatch.setattr(registry, "_OPERATORS", {key: dict(of) for key, of in registry._OPERATORS.items()})
-    yield
+def own_registry() -> Iterator[None]:
+    with REGISTRY.isolated():
+        yield
 
 
 def model(
@@ -175,10 +174,10 @@ def test_a_version_is_found_by_opset() -> None:
     first, second = lambda x: x, lambda x: x + 1
     lb.host_operator("test.host", "Versions")(first)
     lb.host_operator("test.host", "Versions", since=4)(second)
-    found = [find("test.host", "Versions", opset) for opset in (1, 3, 4, 9)]
+    found = [REGISTRY.find(HostOperator, "test.host", "Versions", opset) for opset in (1, 3, 4, 9)]
     assert [each and each.function for each in found] == [first, first, second, second]
     with pytest.raises(lb.CompileError, match=r"two host operators for test\.host\.Versions since opset 4"):
-        lb.host_operator("test.host", "Versions", since=4)(find)
+        lb.host_operator("test.host", "Versions", since=4)(x_of)
 
 
 def test_a_constant_input_is_reported_to_results() -> None:
