@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import landbridge as lb
 from landbridge.cache_folder import open_folder
 from landbridge.compile_cache.key import _code
+from landbridge.operators import REGISTRY, definition, host_operator
 
 X = np.arange(8, dtype=np.float32)
 
@@ -303,3 +304,34 @@ def test_a_limit_that_is_no_number(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LANDBRIDGE_CACHE_BYTES", "2G")
     with pytest.raises(lb.InputError, match="LANDBRIDGE_CACHE_BYTES=2G"):
         lb.compile(model())
+
+
+@pytest.mark.parametrize("kind", ["definition", "host_operator"])
+@pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+def test_operators_of_others_are_compiled_anew(kind: str, folder: Path, tmp_path: Path) -> None:
+    """Their code may change between two compiles, in a notebook for example."""
+    text = '<ir_version: 8, opset_import: ["": 17, "test": 1]> g (float[8] x) => (float[8] y) { y = test.Plus(x) }'
+    of_others = onnx.parser.parse_model(text)
+    onnx.save(of_others, tmp_path / "m.onnx")
+
+    def compiled(added: float, given: object) -> float:
+        with REGISTRY.isolated():
+            if kind == "definition":
+                body = f"c = Constant <value_float = {added}> () Y = Add (X, c)"
+                definition("test", "Plus", inputs="X", outputs="Y")(lambda n: body)
+            else:
+                shapes = [((8,), "float32")]
+                host_operator("test", "Plus", results=lambda x: shapes)(lambda x: x + np.float32(added))
+            return float(np.asarray(lb.Session(lb.compile(given))(X)[0])[0])
+
+    for given in (tmp_path / "m.onnx", of_others, of_others.SerializeToString()):
+        assert [compiled(2.0, given), compiled(5.0, given)] == [2, 5]
+    assert not [*folder.rglob("*.lbx")]
+
+
+def test_operators_of_others_that_a_model_has_not(compiles: list[str], folder: Path, file: Path) -> None:
+    with REGISTRY.isolated():
+        host_operator("test", "Plus")(lambda x: x)
+        lb.compile(file)
+        lb.compile(file)
+    assert len(compiles) == 1

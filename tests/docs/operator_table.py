@@ -104,8 +104,14 @@ def operators() -> dict[str, set[str]]:
         if is_built_in(each):
             names[each.domain].add(each.op_type)
     names[""] |= {*CONTROL_FLOW, *OF_SEQUENCES}
-    names[""] |= {schema.name for schema in _schemas() if not schema.domain and _has_body(schema)}
+    names[""] |= defined_by_onnx()
     return names
+
+
+def defined_by_onnx() -> set[str]:
+    """The names of operators of ONNX's own domain that ONNX defines by others."""
+    schemas = [schema for schema in _schemas() if not schema.domain and schema.since_version <= OPSET]
+    return {schema.name for schema in schemas if _has_body(schema)}
 
 
 def page() -> str:

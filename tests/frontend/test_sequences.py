@@ -110,3 +110,19 @@ def test_what_cannot_be() -> None:
         lb.UnsupportedOperatorError, match=r"of N elements; how many parts .* fix the extent by shapes="
     ):
         run("g (float[N] a) => (float[M] y) { s = SplitToSequence(a) y = ConcatFromSequence<axis = 0>(s) }", X[0, 0])
+
+
+def test_an_empty_sequence_and_a_copy_of_one() -> None:
+    n, y = run(
+        """g (float[3] x) => (int64 n, float[3] y) {
+            none = SequenceEmpty()
+            n = SequenceLength(none)
+            one = SequenceConstruct(x)
+            same = Identity(one)
+            zero = Constant<value_int = 0>()
+            y = SequenceAt(same, zero)
+        }""",
+        X[0, 0, :3],
+    )
+    assert n == 0
+    np.testing.assert_array_equal(y, X[0, 0, :3])

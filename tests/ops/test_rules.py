@@ -20,6 +20,7 @@ from landbridge.sizes.size import dimension
 
 class _Graph:
     node = "n"
+    never_runs = False
     broadcasting = Broadcasting()
 
 

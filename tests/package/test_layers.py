@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -130,3 +132,32 @@ def test_privates_are_found_however_they_are_reached() -> None:
     b = "from p.a import _f\nimport p.a\nclass B(A):\n    def h(self, a): return a._x, self._x, p.a._f, a._unknown"
     trees = {"p": ast.parse(""), "p.a": ast.parse(a), "p.b": ast.parse(dedent(b))}
     assert foreign_privates(trees) == ["p.b:1 _f", "p.b:4 _x", "p.b:4 _f"]
+
+
+def _rooms() -> set[str]:
+    """The modules and packages directly in the package, as ``plugins.py`` and ``ops/``."""
+    root = Path(landbridge.__file__).parent
+    found = {path.name for path in root.glob("*.py") if not path.name.startswith("_")}
+    return found | {f"{path.parent.name}/" for path in root.glob("*/__init__.py")}
+
+
+def test_the_page_draws_every_room() -> None:
+    """The picture of layers has each module and package of the root, and none that is gone."""
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = page.partition("```\n")[2].partition("```")[0]
+    drawn = set(re.findall(r"(?<![\w/.])([a-z]\w+(?:\.py\b|/))", picture))
+    assert drawn == _rooms()
+
+
+def test_every_room_is_of_a_side() -> None:
+    """A contract of ``.importlinter`` holds for each, but for what may import both sides."""
+    config = ConfigParser()
+    config.read(Path(__file__).parents[2] / ".importlinter")
+    of_sides = {
+        name.strip()
+        for contract in ("compile-side", "run-side", "shared-layer")
+        for name in config[f"importlinter:contract:{contract}"]["source_modules"].split()
+    }
+    rooms = {f"landbridge.{room.removesuffix('.py').removesuffix('/')}" for room in _rooms()}
+    both = {f"landbridge.{name}" for name in ("cli", "onnxruntime", "ray", "torch_backend")}
+    assert of_sides == rooms - both

@@ -19,6 +19,7 @@ from landbridge.compile_options import CompileOptions
 from landbridge.dtypes import dtype_name
 from landbridge.errors import LandbridgeError
 from landbridge.executable.parts import VDevice
+from landbridge.operators import REGISTRY
 from landbridge.package_version import package_version
 from landbridge.targets import Target, is_built_in
 
@@ -39,8 +40,8 @@ def name_of_entry(
 ) -> str:
     """Returns the name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
 
-    Raises NotCacheableError for any other model, for options that are functions, and for targets of other packages,
-    whose code may change without notice; OSError where the file cannot be read.
+    Raises NotCacheableError for any other model, for options that are functions, and for targets and operators of other
+    packages, whose code may change without notice; OSError where the file cannot be read.
     """
     digest = hashlib.sha256(_code().encode())
     for target in targets:
@@ -49,12 +50,20 @@ def name_of_entry(
     _feed(digest.update, [target.to_json() for target in targets])
     _feed(digest.update, list(vdevices))
     _feed(digest.update, options)
+    others = {each.op_type for each in REGISTRY.of_others()}
+    content: bytes | None = None
     if isinstance(model, Path):
         _feed(digest.update, ["file", model.suffix, digest_of_file(model)])
+        content = model.read_bytes() if others else None
     elif isinstance(model, str | bytes):
         _feed(digest.update, model)
+        content = model.encode() if isinstance(model, str) else model
     else:
-        _feed(digest.update, ["message", _serialized(model)])
+        content = _serialized(model)
+        _feed(digest.update, ["message", content])
+    for name in others:
+        if content is not None and name.encode() in content:  # of a node, or by chance
+            raise NotCacheableError(f"operator {name!r} is of another package")
     return digest.hexdigest()
 
 

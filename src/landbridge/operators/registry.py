@@ -69,6 +69,11 @@ class OperatorRegistry:
         known = self._known[kind]
         return [known[key][since] for key in sorted(known) for since in sorted(known[key])]
 
+    def of_others(self) -> list[Implementation]:
+        """Returns the implementations that are not of this package; imports nothing."""
+        known = [versions for of_kind in self._known.values() for versions in of_kind.values()]
+        return [each for versions in known for each in versions.values() if not is_built_in(each)]
+
     def called(self, name: str, module: str = "") -> HostOperator | None:
         """Returns the host operator that programs call ``name``; None where that is not the name of one.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import parser
 
-from tests.frontend.bodies.against_onnxruntime import check
+import landbridge as lb
+from tests.frontend.bodies.against_onnxruntime import HEAD, check
 
 R = np.random.default_rng(0)
 
@@ -34,3 +36,32 @@ def test_distances() -> None:
             q = com.microsoft.CDist <metric = "sqeuclidean"> (a, b) }""",
         {"a": floats(4, 5), "b": floats(7, 5)},
     )
+
+
+def test_arithmetic_progressions() -> None:
+    check(
+        """g (float[3] x) => (float[N] p, int64[M] q, float[3] y)
+            <float start = {1.5}, float limit = {4.0}, float delta = {0.5}, int64 a = {10}, int64 b = {1},
+            int64 c = {-4}> {
+            p = com.microsoft.Range (start, limit, delta)
+            q = com.microsoft.Range (a, b, c)
+            y = Neg (x) }""",
+        {"x": floats(3)},
+    )
+
+
+def test_distinct_elements() -> None:
+    check(
+        "g (float[9] x) => (float[N] y, int64[9] i, int64[N] c) { y, i, c = com.microsoft.Unique (x) }",
+        {"x": np.array([3, 1, 3, 2, 1, 5, 5, 5, 0], np.float32)},
+    )
+
+
+def test_rows_of_an_embedding() -> None:
+    """onnxruntime has the schema of TorchEmbedding alone: torch.nn.functional.embedding takes rows of the table."""
+    model = parser.parse_model(
+        f"{HEAD} g (float[7, 4] w, int64[5] i) => (float[5, 4] y) {{ y = com.microsoft.TorchEmbedding (w, i) }}"
+    )
+    table, at = floats(7, 4), np.array([0, 3, 6, 6, 2])
+    (found,) = lb.Session(lb.compile(model))(table, at)
+    np.testing.assert_array_equal(found, table[at])

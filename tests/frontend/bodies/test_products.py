@@ -93,3 +93,39 @@ def test_weights_of_a_few_bits_in_blocks(bits: int, zeros: bool) -> None:
     x = floats(5, depth)
     (found,), (wanted,) = of_model(helper.make_model(graph, opset_imports=opsets, ir_version=10), {"x": x})
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_a_product_by_its_former_name() -> None:
+    check(
+        """g (float[3, 5, 4] a, float[3, 6, 5] b) => (float[3, 4, 6] p) {
+            p = com.microsoft.TransposeMatMul <alpha = 0.5, transA = 1, transB = 1> (a, b) }""",
+        {"a": floats(3, 5, 4), "b": floats(3, 6, 5)},
+    )
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_rows_of_a_quantized_table(bits: int, has_zeros: bool) -> None:
+    rows, columns, block = 7, 64, 16
+    stored = {
+        "d": R.integers(0, 256, (rows, columns * bits // 8)).astype(np.uint8),
+        "s": (R.random((rows, columns // block)) * 0.1 + 0.01).astype(np.float32),
+        "z": R.integers(0, 256, (rows, columns // block * bits // 8)).astype(np.uint8),
+    }
+    if not has_zeros:
+        del stored["z"]
+    at = np.array([[0, 3], [6, 2]])
+    node = helper.make_node(
+        "GatherBlockQuantized", ["d", "i", *[name for name in stored if name != "d"]], ["y"], domain="com.microsoft",
+        bits=bits, block_size=block, gather_axis=0, quantize_axis=1,
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, at.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (*at.shape, columns))],
+        [numpy_helper.from_array(array, name) for name, array in stored.items()],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    (found,), (wanted,) = of_model(helper.make_model(graph, opset_imports=opsets, ir_version=10), {"i": at})
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 
 import landbridge as lb
 from landbridge.executable.instructions import Call
@@ -79,3 +80,52 @@ def test_a_part_of_the_same_scale_is_moved() -> None:
     (found,) = lb.Session(program)(*parts)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(np.asarray(found), session.run(None, dict(zip("abd", parts, strict=True)))[0])
+
+
+def test_to_steps_and_back() -> None:
+    check(
+        """g (float[3, 4] x, float s, uint8 z, float[4] u, uint8[4] v)
+            => (uint8[3, 4] p, float[3, 4] q, uint8[3, 4] r, float[3, 4] t) {
+            p = com.microsoft.QuantizeLinear (x, s, z)
+            q = com.microsoft.DequantizeLinear (p, s, z)
+            r = com.microsoft.QuantizeLinear <axis = 1> (x, u, v)
+            t = com.microsoft.DequantizeLinear <axis = 1> (r, u, v) }""",
+        {
+            "x": R.standard_normal((3, 4)).astype(np.float32),
+            "s": np.float32(0.03),
+            "z": np.uint8(110),
+            "u": np.array([0.01, 0.02, 0.05, 0.03], np.float32),
+            "v": np.array([100, 110, 120, 130], np.uint8),
+        },
+    )
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_convolutions(last: int) -> None:
+    given, made = ("2, 6, 6, 4", "2, 4, 4, 5") if last else ("2, 4, 6, 6", "2, 5, 4, 4")
+    weights = ", ".join(map(str, codes(180)))
+    check(
+        f"""g (uint8[{given}] a, float s, uint8 z, float u, uint8 v) => (uint8[{made}] y)
+            <uint8[5, 4, 3, 3] w = {{{weights}}}, float r = {{0.01}}, uint8 k = {{120}},
+            int32[5] b = {{100, -200, 300, 0, 5}}> {{
+            y = com.microsoft.QLinearConv <channels_last = {last}> (a, s, z, w, r, k, u, v, b) }}""",
+        {"a": codes(*map(int, given.split(", "))), **{name: FACTS[name] for name in "szv"}, "u": np.float32(0.2)},
+        off=1,
+    )
+
+
+def test_what_onnxruntime_has_no_kernels_of() -> None:
+    """QLinearReduceMean and MulInteger, of which it has schemas: in numbers, by numpy."""
+    x, y = codes(3, 4, 5), codes(3, 4, 5)
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (uint8[3, 4, 5] x, uint8[3, 4, 5] y, {GIVEN}) => (uint8[3, 1, 5] m, int32[3, 4, 5] p) {{
+            m = com.microsoft.QLinearReduceMean <axes = [1], keepdims = 1> (x, s, z, t, v)
+            p = com.microsoft.MulInteger (x, z, y, v) }}""")
+    feeds = {name: np.asarray(value) for name, value in {"x": x, "y": y, **FACTS}.items()}
+    results = lb.Session(lb.compile(model))(feeds)
+    mean, product = np.asarray(results["m"]), np.asarray(results["p"])
+    numbers = (x.astype(np.float64) - 110) * 0.05
+    wanted = np.clip(np.rint(numbers.mean(1, keepdims=True) / 0.03) + 20, 0, 255)
+    assert mean.shape == (3, 1, 5) and mean.dtype == np.uint8
+    assert np.abs(mean.astype(np.int64) - wanted).max() <= 1
+    np.testing.assert_array_equal(product, (x.astype(np.int32) - 110) * (y.astype(np.int32) - 20))

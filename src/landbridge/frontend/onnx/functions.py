@@ -11,11 +11,16 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
+from landbridge.frontend.onnx.sequences import TensorSequence
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
 
 
 def _type_proto(x: Any) -> onnx.TypeProto:
+    if isinstance(x, TensorSequence):  # elements may differ in shape; nothing says the type of those of an empty one
+        element = _type_proto(x.elements[0]) if x.elements else onnx.TypeProto(tensor_type={"elem_type": 1})
+        element.tensor_type.ClearField("shape")
+        return onnx.helper.make_sequence_type_proto(element)
     if isinstance(x, np.ndarray):
         dtype, shape = numpy_dtype(array_dtype(x)), x.shape
     elif isinstance(x, SSAValue):

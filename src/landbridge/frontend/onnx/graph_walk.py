@@ -231,6 +231,8 @@ class GraphWalk:
         is_sequence = [isinstance(x, TensorSequence | RowSequence) for x in inputs]
         if not node.domain and (node.op_type in OF_SEQUENCES or any(is_sequence)):
             is_tensor = node.op_type == "Identity" and not is_sequence[0]
+            if node.op_type == "SequenceMap":
+                return self._without_kernel(node, context, inputs)
             if not is_tensor and node.op_type not in self._control_flow:
                 return self._of_sequence(context, inputs)
         check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)

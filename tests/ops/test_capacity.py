@@ -1,0 +1,47 @@
+"""Lengths within a buffer of a fixed capacity: what is filled, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import landbridge as lb
+
+BUFFER, NEW = np.zeros((8, 3), np.float32), np.zeros((2, 3), np.float32)
+
+
+def session(call: str) -> lb.Session:
+    """Of a program that counts up to the length that ``call`` gives."""
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17, "landbridge" : 1]>
+        g (int64[1] length, float[8, 3] buffer, float[2, 3] new) => (int64[k] y, float[2, 3] z) {{
+            zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+            n = landbridge.{call}  last = Squeeze (n)  y = Range (zero, last, one)  z = Neg (new) }}""")
+    return lb.Session(lb.compile(model))
+
+
+@pytest.mark.parametrize(
+    ("call", "added"),
+    [("LengthWithin <axis = 0> (length, new, buffer, buffer)", 0), ("LengthAfter <axis = 0> (length, new, buffer)", 2)],
+    ids=["LengthWithin", "LengthAfter"],
+)
+def test_a_length_that_fits(call: str, added: int) -> None:
+    program = session(call)
+    for length in (5, 1, 8 - added):
+        (y, _) = program(np.array([length]), BUFFER, NEW)
+        np.testing.assert_array_equal(y, np.arange(length + added))
+    with pytest.raises(lb.ShapeError, match=r"is 9 with length=\d; 8 is legal"):
+        program(np.array([9 - added]), BUFFER, NEW)
+
+
+def test_the_shape_before_a_run() -> None:
+    """Of a buffer that ``new`` made ``total`` long: that of what was filled before."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "landbridge" : 1]>
+        g (int64[1] length, float[8, 3] buffer, float[2, 3] new) => (int64[2] y) {
+            total = landbridge.LengthAfter <axis = 0> (length, new, buffer)
+            shape = landbridge.ShapeBefore <axis = 0> (buffer, total, new) none = Constant <value_ints = [0, 0]> ()
+            y = Add (shape, none) }""")
+    program = lb.Session(lb.compile(model))
+    for length in (5, 1, 6):
+        (y,) = program(np.array([length]), BUFFER, NEW)
+        np.testing.assert_array_equal(y, [length, 3])
