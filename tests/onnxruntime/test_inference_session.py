@@ -52,6 +52,14 @@ def test_load_and_run(model: str, x: np.ndarray) -> None:
     both(program)
 
 
+def test_the_files_path_is_where_optimum_reads_it(model: str) -> None:
+    def program(onnxruntime: ModuleType) -> Any:
+        sources = (model, Path(model), Path(model).read_bytes())
+        return [str(onnxruntime.InferenceSession(source)._model_path) for source in sources]
+
+    both(program)
+
+
 def test_bytes_options_and_metadata(model: str, x: np.ndarray) -> None:
     def program(onnxruntime: ModuleType) -> Any:
         options = onnxruntime.SessionOptions()

@@ -51,6 +51,8 @@ class InferenceSession:
     ) -> None:
         if not isinstance(path_or_bytes, str | bytes | os.PathLike):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        #: A private attribute of onnxruntime's class, by which optimum and onnxruntime's own tools find files.
+        self._model_path = None if isinstance(path_or_bytes, bytes) else os.fspath(path_or_bytes)
         self._options = sess_options or SessionOptions()
         self.set_providers(providers, provider_options)
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
