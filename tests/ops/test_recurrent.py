@@ -69,11 +69,11 @@ def test_weights_that_may_be_replaced(kind: str) -> None:
 def test_what_is_printed_between_passes_parses(kind: str, tmp_path: Path) -> None:
     target = Target("llvm -mcpu=x86-64-v3")
     lb.compile(network(kind, "T", "N", 4, 16, "bidirectional", lengths=True), target, dump=tmp_path)
-    files = sorted(tmp_path.glob("[0-9]*.mlir"))
-    assert any('"lb.steps"' in file.read_text() for file in files)
-    for file in files:
-        text = file.read_text()
-        assert IRModule.parse(text, (target,)).print().strip() == text.strip(), file.name
+    # Half of the passes change nothing here: what they leave is the text of the pass before, which parses if that does.
+    files = {file.read_text(): file.name for file in sorted(tmp_path.glob("[0-9]*.mlir"))}
+    assert any('"lb.steps"' in text for text in files)
+    for text, name in files.items():
+        assert IRModule.parse(text, (target,)).print().strip() == text.strip(), name
 
 
 @pytest.mark.parametrize("kind", GATES)
