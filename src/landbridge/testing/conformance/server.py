@@ -6,6 +6,7 @@ It reads jobs as lines of JSON from standard input and answers each with one on 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import select
@@ -38,6 +39,9 @@ def main(threads: int) -> None:
         os.environ.pop(name, None)  # it is for the imports of this process, not for the device's libraries
     with suppress(ImportError):  # which tests of kernels need, and is not always installed
         import_module("landbridge.compilation")
+    import_module("landbridge.devices.cpu")  # which every test opens; here it is imported once
+    gc.collect()
+    gc.freeze()  # children's collections walk, and so copy the pages of, nothing that they inherit
     _check_threads(threads)
     for line in sys.stdin:
         job = IsolatedTest(**json.loads(line))
