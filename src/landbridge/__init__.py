@@ -17,10 +17,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from landbridge import locks as locks  # imported first, so that a fork waits for the imports that follow
-from landbridge.exhaustion import reports_exhaustion
-from landbridge.garbage import collector_paused
 from landbridge.named_devices import find_by
+from landbridge.process import locks as locks  # imported first, so that a fork waits for the imports that follow
+from landbridge.process.exhaustion import reports_exhaustion
+from landbridge.process.garbage import collector_paused
 
 __all__ = [
     "AccessError",
@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     #: As it was installed; ``"0"`` in a source tree that never was.
     __version__: str
 
-    from landbridge.compiler import compile
+    from landbridge.compiler.api import compile
     from landbridge.device.api import Device, Stream
     from landbridge.device.registry import device
     from landbridge.device.stream import set_device, set_stream
@@ -171,7 +171,7 @@ if TYPE_CHECKING:
         ZeroCopyError,
     )
     from landbridge.executable.executable import Executable
-    from landbridge.input_spec import InputSpec
+    from landbridge.frontend.input_spec import InputSpec
     from landbridge.ir.limits import Limits
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
@@ -189,7 +189,7 @@ _MODULE_OF = {
     "Device": "landbridge.device.api",
     "Dim": "landbridge.sizes.dim",
     "Executable": "landbridge.executable.executable",
-    "InputSpec": "landbridge.input_spec",
+    "InputSpec": "landbridge.frontend.input_spec",
     "Limits": "landbridge.ir.limits",
     "Module": "landbridge.module",
     "Pool": "landbridge.session.pool",
@@ -199,7 +199,7 @@ _MODULE_OF = {
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",
     "asarray": "landbridge.tensor",
-    "compile": "landbridge.compiler",
+    "compile": "landbridge.compiler.api",
     "empty": "landbridge.tensor",
     "export_fd": "landbridge.tensor",
     "from_bus_address": "landbridge.tensor",

@@ -59,7 +59,7 @@ reads past its caches; ``ThreadCountWarning``, more threads than cores.
 
 from __future__ import annotations
 
-from landbridge.printable import printable
+from landbridge.text.printable import printable
 
 
 class _Shown(Exception):

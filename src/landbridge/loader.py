@@ -8,7 +8,7 @@ from pathlib import Path
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import Verify, read_executable
-from landbridge.exhaustion import reports_exhaustion
+from landbridge.process.exhaustion import reports_exhaustion
 
 
 @reports_exhaustion("a program was loaded")

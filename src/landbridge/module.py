@@ -17,8 +17,8 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
 from landbridge.executable.parts import TensorSpec
 from landbridge.executable.shared_library import shared_library
-from landbridge.output_file import check_outputs, open_output
-from landbridge.process_bound import ProcessBound
+from landbridge.files.output_file import check_outputs, open_output
+from landbridge.process.process_bound import ProcessBound
 from landbridge.vm.code_image import load_image
 from landbridge.vm.device_function import DeviceFunction
 from landbridge.vm.device_kernels import LoadedKernels, device_of, load_kernels

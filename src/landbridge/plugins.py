@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import LandbridgeError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
+from landbridge.text.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -23,9 +23,9 @@ import ray
 
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, pieces_of_file
+from landbridge.files.output_file import open_output
 from landbridge.loader import load
 from landbridge.memory.ledger import ledger
-from landbridge.output_file import open_output
 from landbridge.session import Session
 
 __all__ = ["Model", "share"]

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from landbridge.compiler import compile
+from landbridge.compiler.api import compile
 from landbridge.errors import FallbackWarning
 from landbridge.frontend.torch.export import quiet
 from landbridge.frontend.torch.fast_paths import expand_fast_paths
+from landbridge.reporting.warning_notes import warn
 from landbridge.session import Session
-from landbridge.warning_notes import warn
 
 #: Returns how often a tensor was changed in place, by torch's count.
 _changes = attrgetter("_version")

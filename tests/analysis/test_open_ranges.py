@@ -17,7 +17,7 @@ from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.codegen.registry import declined
-from landbridge.compilation import PIPELINE
+from landbridge.compiler.compilation import PIPELINE
 from landbridge.errors import AccessError
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.kernel_attributes import set_sizes, sizes_of

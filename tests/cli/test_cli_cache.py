@@ -30,7 +30,7 @@ def test_entries_are_shown_and_removed(folder: Path, tmp_path: Path, monkeypatch
     assert json.loads(run("cache", "--json"))["entries"] == []
     first, second = tmp_path / "a.lbx", tmp_path / "b.lbx"
     run("compile", str(MODEL), "-o", str(first))
-    monkeypatch.setattr("landbridge.compilation.compile_model", lambda *_, **__: pytest.fail("it compiled"))
+    monkeypatch.setattr("landbridge.compiler.compilation.compile_model", lambda *_, **__: pytest.fail("it compiled"))
     run("compile", str(MODEL), "-o", str(second))
     assert first.read_bytes() == second.read_bytes()
     shown = json.loads(run("cache", "--json"))

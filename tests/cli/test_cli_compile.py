@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.cli.compile import compile as compile_command
-from landbridge.compile_options import CompileOptions
+from landbridge.compiler.options import CompileOptions
 from tests.cli.command_line import invoke
 
 #: The parameters of ``lb.compile`` by other names than the command's: options that repeat are named in the singular.

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from landbridge import package_version
-from landbridge.cache_folder import PROGRAM
 from landbridge.cli import devices
 from landbridge.cli.doctor import _cache
 from landbridge.devices.driver_binaries import DriverBinary, binary_file
 from landbridge.errors import ExecutableError
+from landbridge.files.cache_folder import PROGRAM
 from landbridge.vm.executable_pages import CodePages
 from tests.cli.command_line import invoke
 
@@ -48,7 +48,7 @@ def test_the_cache_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_cache_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landbridge.cache_folder.open_folder", lambda: None)
+    monkeypatch.setattr("landbridge.files.cache_folder.open_folder", lambda: None)
     monkeypatch.delenv("LANDBRIDGE_CACHE", raising=False)
     assert findings()["compile cache"]["advice"] == "LANDBRIDGE_CACHE=FOLDER names one that takes files"
 

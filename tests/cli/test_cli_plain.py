@@ -15,7 +15,7 @@ import pytest
 import landbridge as lb
 from landbridge.cli import main, output
 from landbridge.cli.app import COMMANDS
-from landbridge.stages import begin_stage, listening
+from landbridge.reporting.stages import begin_stage, listening
 from landbridge.targets import Target, tags
 from tests.cli.command_line import invoke
 

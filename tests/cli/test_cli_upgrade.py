@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from landbridge import output_file
 from landbridge.executable.instructions import HostCall
+from landbridge.files import output_file
 from tests.cli.command_line import invoke
 from tests.vm import programs
 

@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import landbridge as lb
 from landbridge.cli.output import tell_warnings
 from landbridge.errors import LandbridgeError
-from landbridge.printable import printable
+from landbridge.text.printable import printable
 from tests.cli.command_line import invoke
 
 #: The title of a terminal, a bell, a C1 control, a line of its own, text that is written backwards, a wiped line.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landbridge.device_name import DeviceName, parse_device_name
+from landbridge.device.name import DeviceName, parse_device_name
 from landbridge.errors import UnknownDeviceError
 
 

@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_used_fails_no_run(folder: Path, monkeypatch: py
     folder.write_text("a file")
     assert binary_file(DRIVER, b"code") is None
     monkeypatch.setenv("LANDBRIDGE_CACHE", "")
-    monkeypatch.setattr("landbridge.cache_folder.user_cache", lambda: None)
+    monkeypatch.setattr("landbridge.files.cache_folder.user_cache", lambda: None)
     assert binary_file(DRIVER, b"code") is None
 
 
@@ -99,7 +99,7 @@ def test_a_full_disk_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("landbridge.cache_folder.open_output", full)
+    monkeypatch.setattr("landbridge.files.cache_folder.open_output", full)
     file().write(FOUND)
     assert file().read() is None
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from landbridge import output_file
 from landbridge.errors import ExecutableError
 from landbridge.executable import file_writer
 from landbridge.executable.device_image import DeviceImage, Launch, LaunchSequence
@@ -20,6 +19,7 @@ from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.instructions import HostCall, If, ToVDevice
 from landbridge.executable.parts import ModuleImage
+from landbridge.files import output_file
 from tests.executable.contents import contents
 from tests.vm import programs
 

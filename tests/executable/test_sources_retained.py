@@ -82,7 +82,7 @@ def test_every_command_with_an_output(model: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_place_is_requested_before_the_work(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landbridge.compilation.run_pipeline", lambda *_, **__: pytest.fail("it compiled"))
+    monkeypatch.setattr("landbridge.compiler.compilation.run_pipeline", lambda *_, **__: pytest.fail("it compiled"))
     for name in ("nowhere/a", "m.onnx"):
         for words in (
             ["compile", str(model), "-o", str(model.parent / name)],

@@ -13,7 +13,6 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge import output_file
 from landbridge.errors import ExecutableError, OutputFileError
 from landbridge.executable.executable import pieces_of_file
 from landbridge.executable.file_reader import format_version
@@ -24,6 +23,7 @@ from landbridge.executable.kernel_facts import KERNELS
 from landbridge.executable.parts import CodeImage
 from landbridge.executable.segments import SEGMENTS
 from landbridge.executable.upgrade import upgrade_file
+from landbridge.files import output_file
 from tests.executable.test_stored_files import ALL, STORED, check_results
 from tests.vm import programs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.device_name import DeviceName, parse_device_name
+from landbridge.device.name import DeviceName, parse_device_name
 from landbridge.errors import UnknownDeviceError
 
 INSTRUMENT = ("landbridge",)

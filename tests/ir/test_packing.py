@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge import background_threads
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.packing import pack_array
+from landbridge.process import background_threads
 from tests.ops.one_node import one_node
 
 

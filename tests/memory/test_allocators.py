@@ -142,7 +142,7 @@ def test_a_child_process_has_pools_of_its_own() -> None:
 
 
 def test_a_child_process_asks_no_pool_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landbridge.locks._PATIENCE", 0.1)  # a fork waits so long for who holds a lock
+    monkeypatch.setattr("landbridge.process.locks._PATIENCE", 0.1)  # a fork waits so long for who holds a lock
     pool = PooledAllocator(NaiveAllocator(CPU))
     block = pool.allocate(5000, 64)
     held, done = Event(), Event()

@@ -15,7 +15,7 @@ from textwrap import dedent
 import pytest
 
 import landbridge
-from landbridge.garbage import collector_paused
+from landbridge.process.garbage import collector_paused
 
 Trees = Mapping[str, ast.Module]
 _OWN = ("self", "cls", "args[0]")  # the last is self to a decorator of methods

@@ -19,7 +19,7 @@ ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
     ("records.py", "exec"): (1, "__init__ of records, as dataclasses itself makes it: tests/test_records.py"),
     ("ops/legal.py", "eval"): (1, "expressions of our own rules, from a syntax tree: tests/ops/test_rules.py"),
     ("device/__init__.py", "class"): (1, "landbridge.device is a package and is called: tests/device/test_registry.py"),
-    ("warning_notes.py", "stack"): (2, "stacklevel= of warnings: tests/test_warning_notes.py"),
+    ("reporting/warning_notes.py", "stack"): (2, "stacklevel= of warnings: tests/reporting/test_warning_notes.py"),
     ("sanitizer/findings.py", "stack"): (3, "the line of a finding, when it is made: tests/sanitizer/test_findings.py"),
     ("frontend/late_import.py", "modules"): (1, "0.3 s of each compile: tests/frontend/test_late_import.py"),
     ("onnxruntime/installed.py", "modules"): (1, "import onnxruntime finds ours: tests/onnxruntime/test_installed.py"),

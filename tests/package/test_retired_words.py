@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from landbridge.garbage import collector_paused
+from landbridge.process.garbage import collector_paused
 
 SRC = Path(__file__).parents[2] / "src" / "landbridge"
 

@@ -12,8 +12,8 @@ from test_bufferize import build as compile_module
 from xdsl.dialects import arith, linalg
 
 import landbridge as lb
-from landbridge import background_threads
 from landbridge.passes.registry import run_pipeline
+from landbridge.process import background_threads
 
 SHAPE = (1, 3, 5, 6)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from landbridge.compilation import PIPELINE
+from landbridge.compiler.compilation import PIPELINE
 from landbridge.errors import FallbackWarning
 from landbridge.executable.executable import VDevice
 from landbridge.ir.constants import fill_missing_constants

@@ -9,7 +9,8 @@ import pytest
 from graphs import add, conv3x3, double, graph, relu
 from native import NativeRun
 
-from landbridge import compilation, compiler
+from landbridge.compiler import api as compiler
+from landbridge.compiler import compilation
 from landbridge.ir.types import shape_of
 
 PLAIN = tuple(p for p in compilation.PIPELINE if p not in ("fuse", "fold_scale", "pack", "inplace"))

@@ -9,7 +9,7 @@ from tests.frontend.models import model, value
 from xdsl.ir import BlockArgument, Operation
 
 from landbridge.analysis.lifetimes import root
-from landbridge.compilation import PIPELINE
+from landbridge.compiler.compilation import PIPELINE
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp
 from landbridge.ir.memory_ops import AllocTensorOp, PreparedOp

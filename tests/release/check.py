@@ -20,7 +20,7 @@ OF_SOURCE = (
     "tests/session/test_threads.py",
     "tests/session/test_pool.py",
     "tests/vm/test_thread_pool.py",
-    "tests/test_locks.py",
+    "tests/process/test_locks.py",
 )
 #: Seconds after which an install or the tests have hung.
 LIMIT = 900

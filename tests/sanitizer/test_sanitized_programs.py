@@ -17,8 +17,8 @@ from landbridge.errors import AccessError, SanitizerError
 from landbridge.executable import instructions as ins
 from landbridge.passes.lower.operands import Operands
 from landbridge.passes.lower.reduction import Reduction
+from landbridge.process.sanitizing import SANITIZE_VARIABLE
 from landbridge.sanitizer import findings
-from landbridge.sanitizing import SANITIZE_VARIABLE
 from tests.analysis.test_verify_accesses import COLUMN
 from tests.cli.command_line import invoke
 

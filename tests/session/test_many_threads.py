@@ -15,7 +15,7 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
-from landbridge.usable_cores import usable_cores
+from landbridge.process.usable_cores import usable_cores
 from landbridge.vm.spares import Spares
 from tests.whole_models.small_models import edges
 

@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 import landbridge as lb
-from landbridge import available_memory
 from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.process import available_memory
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 #: 256 MiB of float32: no machine lacks them, so that without the limit the runs would be.

@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge import compilation
+from landbridge.compiler import compilation
 from landbridge.errors import AccessError
 
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")

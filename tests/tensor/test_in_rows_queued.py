@@ -12,7 +12,7 @@ import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.api import NdSpace, Space
 from landbridge.memory_kind import MemoryKind
-from landbridge.physical_shape import row_bytes
+from landbridge.shapes.physical import row_bytes
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 

@@ -30,7 +30,7 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.memory_kind import MemoryKind
-from landbridge.shape import same_layout
+from landbridge.shapes.strides import same_layout
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from tests.device.queueing_device import QueueingDeviceAPI

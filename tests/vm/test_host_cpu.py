@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from landbridge import available_memory
 from landbridge.errors import ExecutableError
 from landbridge.executable.cpu_features import CPUID
+from landbridge.process import available_memory
 from landbridge.vm import host_cpu
 from landbridge.vm.code_image import load_image
 from tests.vm.programs import code_image
@@ -32,7 +32,7 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.executable.cpu_features import CPUID
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.targets.llvm_cpu import host
-from landbridge.usable_cores import usable_cores
+from landbridge.process.usable_cores import usable_cores
 from landbridge.vm import host_cpu
 
 a, b, c = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (64, 64)) for name in "abc")

@@ -19,10 +19,10 @@ from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
-from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.physical_shape import nd_bytes, physical_shape
+from landbridge.process.locks import cached_property
 from landbridge.records import record
+from landbridge.shapes.physical import nd_bytes, physical_shape
 from landbridge.sizes.size import Extent, ceildiv
 
 #: The most weights that an error names.

@@ -26,7 +26,7 @@ def main() -> NoReturn:
     _open_streams()
     _check_numpy()
     if sys.argv[1:2] and sys.argv[1] in _BRIEF:
-        from landbridge.garbage import never_collect
+        from landbridge.process.garbage import never_collect
 
         never_collect()
     from landbridge.cli.app import EXIT_ERROR, app

@@ -98,7 +98,7 @@ def _run(words: Sequence[str]) -> int:
     elif name == "--version":
         _print_version()
     else:
-        from landbridge.did_you_mean import did_you_mean
+        from landbridge.text.did_you_mean import did_you_mean
 
         if not name.startswith("-"):
             raise UsageError(f"No such command: {name}{did_you_mean(name, COMMANDS)}")
@@ -158,7 +158,7 @@ def _reported(problem: Exception) -> Exception | None:
         text = f": {problem}" if str(problem) else ""
         return OutOfMemoryError(f"memory ran out{text}; name smaller sizes (--at, --shape), or end other programs")
     if isinstance(problem, ModuleNotFoundError):
-        from landbridge.compiler import check_compiler
+        from landbridge.compiler.api import check_compiler
 
         try:
             check_compiler()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from landbridge.cli.options import CliArgument, CliOption, UsageError
 
 if TYPE_CHECKING:
-    from landbridge.input_spec import InputSpec
+    from landbridge.frontend.input_spec import InputSpec
 
 
 def complete_devices(incomplete: str) -> list[str]:
@@ -273,7 +273,7 @@ def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
 
     Extents and strides are joined by ``x``, numbers for each channel by ``/``. Raises UsageError.
     """
-    from landbridge.input_spec import InputSpec
+    from landbridge.frontend.input_spec import InputSpec
 
     specs: dict[str, InputSpec] = {}
     for text in texts or ():

@@ -72,8 +72,8 @@ def bench(
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import declared_options
     from landbridge.cli.peers import largest_difference, peers_named
+    from landbridge.process.usable_cores import usable_cores
     from landbridge.session import Session
-    from landbridge.usable_cores import usable_cores
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     peers = {} if alone or on or model.suffix == ".lbx" else peers_named([each.strip() for each in against.split(",")])

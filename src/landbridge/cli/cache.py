@@ -14,7 +14,7 @@ def cache(
     clear: Annotated[bool, CliOption("--clear", help="Remove every entry.")] = False, json: args.Json = False
 ) -> None:
     """Show the compiled programs that are kept, and what drivers of devices made of their kernels, or remove them."""
-    from landbridge.cache_folder import DRIVER_BINARY, LIMIT, PROGRAM, SWITCH, open_folder
+    from landbridge.files.cache_folder import DRIVER_BINARY, LIMIT, PROGRAM, SWITCH, open_folder
 
     kinds = {PROGRAM: "program", DRIVER_BINARY: "driver's binary"}
     folder = open_folder()

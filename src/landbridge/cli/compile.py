@@ -82,7 +82,7 @@ def compile(
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
     from landbridge.cli.models import begin_llvm, describe_memory, describe_tensor, open_model
-    from landbridge.output_file import check_outputs
+    from landbridge.files.output_file import check_outputs
 
     if model.suffix == ".lbx":
         raise UsageError(f"{model} is compiled already", parameter="MODEL")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from landbridge.cli import arguments as args
 from landbridge.cli.options import CliArgument, CliOption
 from landbridge.cli.output import emit, message, progress, table
-from landbridge.output_file import check_outputs, write_text
+from landbridge.files.output_file import check_outputs, write_text
 
 if TYPE_CHECKING:
     from landbridge.testing.conformance.run import Result

@@ -97,7 +97,7 @@ def _package(part: str, name: str, purpose: str, how: str) -> Symptom:
 def _processor() -> Iterator[Symptom]:
     from landbridge.device.attr import DeviceAttr
     from landbridge.device.registry import device
-    from landbridge.usable_cores import usable_cores
+    from landbridge.process.usable_cores import usable_cores
 
     cpu = device("cpu")
     yield Symptom("processor", "CPU", OK, str(cpu.attr(DeviceAttr.PRODUCT_NAME)))
@@ -110,7 +110,7 @@ def _processor() -> Iterator[Symptom]:
 
 
 def _cache() -> Iterator[Symptom]:
-    from landbridge.cache_folder import PROGRAM, SWITCH, open_folder
+    from landbridge.files.cache_folder import PROGRAM, SWITCH, open_folder
 
     folder = open_folder()
     if folder is None:

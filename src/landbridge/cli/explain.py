@@ -58,10 +58,10 @@ def explain(
     from landbridge.cli.models import at_sizes, open_model, refuse_pieces
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import declared_options, explained_there
-    from landbridge.compiler import has_compiler
+    from landbridge.compiler.api import has_compiler
     from landbridge.executable.bound_sizes import sizes_of_inputs
     from landbridge.executable.kernel_facts import facts_of
-    from landbridge.output_file import check_outputs
+    from landbridge.files.output_file import check_outputs
     from landbridge.vm.thread_pool import thread_count
     from landbridge.vm.trace import trace_runs
 
@@ -111,7 +111,7 @@ def _report(
     json: bool,
 ) -> None:
     """Draws and prints what was measured; raises UsageError where there is nothing to draw."""
-    from landbridge.compiler import has_compiler
+    from landbridge.compiler.api import has_compiler
     from landbridge.executable.kernel_facts import facts_of
 
     if limits is None and (svg or html):
@@ -179,7 +179,7 @@ def _draw(
     html: Path | None,
     sources: Sequence[str | Path],
 ) -> None:
-    from landbridge.output_file import write_text
+    from landbridge.files.output_file import write_text
     from landbridge.roofline.html import render_html
     from landbridge.roofline.svg import render_svg
 

@@ -32,7 +32,7 @@ def export(
     from landbridge.cli.inputs import read_array
     from landbridge.cli.models import describe_tensor, open_model
     from landbridge.executable.c_export import check_name, export_c
-    from landbridge.output_file import check_folder
+    from landbridge.files.output_file import check_folder
 
     prefix = name or _identifier(model.stem)
     check_name(prefix)

@@ -55,7 +55,7 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
 
 def _check_memory(specs: Collection[TensorSpec]) -> None:
-    from landbridge.available_memory import check_available
+    from landbridge.process.available_memory import check_available
 
     nbytes = sum(spec.nbytes for spec in specs)
     making = max((spec.nbytes // numpy_dtype(spec.dtype).itemsize * _WHILE_CREATED for spec in specs), default=0)

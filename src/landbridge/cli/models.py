@@ -53,7 +53,7 @@ def open_model(
         return Opened(load(model), 0.0)
     began = time.perf_counter()
     with progress(f"compiling {model.name}"):
-        from landbridge.compiler import check_compiler, compile
+        from landbridge.compiler.api import check_compiler, compile
 
         check_compiler()  # describing a target needs it too
         wanted = target or ("llvm" if devices is None else devices.target())
@@ -66,7 +66,7 @@ def begin_llvm(target: str | None, device: str | None) -> None:
     startup time.
     """
     if device is None and (target or "llvm").split()[:1] == ["llvm"]:
-        from landbridge.llvm_process import begin
+        from landbridge.process.llvm_process import begin
 
         begin()
 

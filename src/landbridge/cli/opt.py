@@ -50,7 +50,7 @@ def opt(
     Without passes the file is read and printed. IR text names the constants and does not hold them: they get values
     seeded by their names, so that a piece of IR runs the same for everyone.
     """
-    from landbridge.output_file import check_outputs, write_text
+    from landbridge.files.output_file import check_outputs, write_text
     from landbridge.passes import registry
 
     if list_passes:

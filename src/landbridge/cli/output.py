@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from landbridge.cli.text_columns import cells, folded, padded, terminal_width
 from landbridge.errors import LandbridgeError
-from landbridge.printable import printable
+from landbridge.text.printable import printable
 
 #: Seconds of work after which it is announced; and between two pictures of a spinner.
 PROGRESS_AFTER, _INTERVAL_S = 1.0, 0.1
@@ -168,7 +168,7 @@ def progress(doing: str) -> Iterator[None]:
 
     A terminal shows a spinner; anything else gets one line, and one for each stage that takes over a second.
     """
-    from landbridge.stages import listening
+    from landbridge.reporting.stages import listening
 
     doing = printable(doing)
     shown = _Spinner(doing) if _is_terminal(sys.stderr) else _Line(doing)

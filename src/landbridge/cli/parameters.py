@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from landbridge.cli.options import CliArgument, CliOption, UsageError
-from landbridge.did_you_mean import file_like
+from landbridge.text.did_you_mean import file_like
 
 Command = Callable[..., None]
 

@@ -77,7 +77,7 @@ class CommandParser:
         if name in _HELP_NAMES:
             return False
         if name not in self._options:
-            from landbridge.did_you_mean import did_you_mean
+            from landbridge.text.did_you_mean import did_you_mean
 
             where = "" if word.startswith(name) and (len(word) == 2 or word[1] == "-") else f" in {word}"
             raise UsageError(f"No such option: {name}{where}{did_you_mean(name, [*self._options, *_HELP_NAMES])}")

@@ -69,7 +69,7 @@ def plan(
     A model keeps the plan that it was compiled with, unless --budget asks for another search or --capacity is
     below what it needs.
     """
-    from landbridge.output_file import check_outputs
+    from landbridge.files.output_file import check_outputs
 
     limits = _limits(capacity)
     sources: list[str | Path] = [file]
@@ -221,7 +221,7 @@ def _draw(shown: _Shown, svg: Path | None, html: Path | None, sources: Sequence[
     if svg is None and html is None:
         return
     from landbridge.errors import PlanError
-    from landbridge.output_file import write_text
+    from landbridge.files.output_file import write_text
     from landbridge.plan_chart.html import render_html
     from landbridge.plan_chart.svg import render_svg
 

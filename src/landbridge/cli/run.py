@@ -66,9 +66,9 @@ def run(
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import declared_options, run_there
     from landbridge.cli.sanitize import exit_on_findings, sanitize_all
+    from landbridge.files.output_file import check_folder, check_outputs
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
-    from landbridge.output_file import check_folder, check_outputs
     from landbridge.session import Session
 
     if sanitize:
@@ -179,7 +179,7 @@ def _outputs(
     import numpy as np
 
     from landbridge.cli.models import describe_tensor
-    from landbridge.output_file import make_folder, open_output
+    from landbridge.files.output_file import make_folder, open_output
 
     described = []
     stems: set[str] = set()

@@ -11,7 +11,7 @@ EXIT_FOUND = 3
 
 def sanitize_all() -> None:
     """Sanitizes every device that is opened from now on; call it before the first one is."""
-    from landbridge.sanitizing import SANITIZE_VARIABLE
+    from landbridge.process.sanitizing import SANITIZE_VARIABLE
 
     os.environ[SANITIZE_VARIABLE] = "1"
 

@@ -50,7 +50,7 @@ def trace(
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model, refuse_pieces
-    from landbridge.output_file import check_outputs
+    from landbridge.files.output_file import check_outputs
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
@@ -91,7 +91,7 @@ def trace(
 
 
 def _draw(events: Trace, model: Path, svg: Path | None, html: Path | None, sources: Sequence[str | Path]) -> None:
-    from landbridge.output_file import write_text
+    from landbridge.files.output_file import write_text
     from landbridge.timeline.html import render_html
     from landbridge.timeline.svg import render_svg
 
@@ -111,7 +111,7 @@ def write_trace(
     sources: Sequence[Path],
 ) -> Trace:
     """Traces one run on ``inputs``, by reference, into ``file``, which is none of ``sources``; returns the trace."""
-    from landbridge.output_file import write_text
+    from landbridge.files.output_file import write_text
     from landbridge.vm.trace import trace_run
     from landbridge.vm.trace_events import chrome_trace
 

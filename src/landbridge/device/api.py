@@ -27,7 +27,7 @@ from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
 from landbridge.records import record
 
 #: The version of this contract; the registry refuses a plugin that declares another one.

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 from landbridge.device.answers import answering, count_of, texts
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI
 from landbridge.device.lifecycle import open_once
+from landbridge.device.name import DeviceName, parse_device_name
 from landbridge.device.protocols import Discovery
-from landbridge.device_name import DeviceName, parse_device_name
 from landbridge.errors import (
     DeviceError,
     DeviceIndexError,
@@ -23,7 +23,7 @@ from landbridge.errors import (
     UnknownDeviceError,
 )
 from landbridge.plugins import Plugins
-from landbridge.sanitizing import sanitize_requested
+from landbridge.process.sanitizing import sanitize_requested
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names has that code.
 DLPACK_DEVICE_TYPES = {

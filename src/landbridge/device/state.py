@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from landbridge.device.answers import failure
 from landbridge.device.waits import waits_of_thread
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError, LandbridgeError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 #: Counts what a run must check before it begins: accesses that were queued, and lives of devices that ended. While it
 #: is 0, no run in the process checks further.

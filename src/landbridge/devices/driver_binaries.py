@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from landbridge.cache_folder import DRIVER_BINARY, CacheFolder, open_folder
 from landbridge.errors import InputError
 from landbridge.executable.digest import sha256
+from landbridge.files.cache_folder import DRIVER_BINARY, CacheFolder, open_folder
 from landbridge.records import record
 
 #: Its last digits are the version of the layout: magic, digest of all after it, length of the JSON text, text, binary.

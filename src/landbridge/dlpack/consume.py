@@ -28,7 +28,7 @@ from landbridge.dtypes import dtype, from_dlpack_type
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.borrowed import borrow_host
 from landbridge.memory.storage import Storage
-from landbridge.shape import check_shape, reach, row_major
+from landbridge.shapes.strides import check_shape, reach, row_major
 
 
 def import_object(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Elements:

@@ -26,7 +26,7 @@ from landbridge.dtypes import dtype
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.export import Exporter
 from landbridge.memory.storage import Storage
-from landbridge.shape import reach
+from landbridge.shapes.strides import reach
 
 # What live exports own, by the key in their manager_ctx, until their consumer calls the deleter.
 _exports: dict[int, tuple[Any, ...]] = {}

@@ -19,7 +19,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import plan_quality
 from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, shape_of
 from landbridge.passes.lower.shared_code import Variant
-from landbridge.shape import span
+from landbridge.shapes.strides import span
 
 
 def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | None = None) -> Executable:

@@ -15,7 +15,7 @@ need none may pass any address.
 
 An operand in a scope of more than one dimension is passed by its rows. ``args[i]`` is then the address of its
 *row table*: 64-bit words, word ``r`` the address of the first element of row ``r``. The operand's ``axis_separators``
-say what a row is (``landbridge.physical_shape``): the elements of the axes from the first separator on, dense; rows
+say what a row is (``landbridge.shapes.physical``): the elements of the axes from the first separator on, dense; rows
 count in row-major order of the axes before it. Nothing is known of where rows lie to each other. A kernel reads and
 writes elements of the rows and never the table, which holds still for as long as the program is bound. Objects whose
 rows have no address (textures) cannot be operands of such kernels.

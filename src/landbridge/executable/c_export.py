@@ -21,7 +21,7 @@ from landbridge.executable.parts import CodeImage
 from landbridge.executable.read_only_data import REFERENCE_BYTES, ReadOnlyData
 from landbridge.executable.relocatable import static_library
 from landbridge.executable.shared_library import shared_library
-from landbridge.output_file import check_outputs, open_output
+from landbridge.files.output_file import check_outputs, open_output
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,60}")
 #: Bytes within which instructions reach each other and data; AArch64's reach twice as far.

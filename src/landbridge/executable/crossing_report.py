@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, VDevice
 from landbridge.records import record
-from landbridge.shape import dense_bytes
+from landbridge.shapes.strides import dense_bytes
 
 
 @record(frozen=True)

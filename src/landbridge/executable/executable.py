@@ -152,7 +152,7 @@ class Executable:
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"save takes the path of a file, not {type(path).__name__}")
         # imported here, as a process that only runs programs does not need it
-        from landbridge.output_file import check_outputs, open_output
+        from landbridge.files.output_file import check_outputs, open_output
 
         check_outputs([path], self.sources)
         self.check_files()

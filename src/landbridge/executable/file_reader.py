@@ -14,8 +14,6 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from landbridge.available_memory import check_available
-from landbridge.did_you_mean import file_like
 from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.errors import ExecutableError, InputError, MissingFileError, UnreadableFileError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
@@ -27,6 +25,8 @@ from landbridge.executable.header import HEADER_BYTES, Header, Section, unpack_h
 from landbridge.executable.json_form import from_json, instruction_list
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, check_code_image
+from landbridge.process.available_memory import check_available
+from landbridge.text.did_you_mean import file_like
 
 Array = np.ndarray[Any, Any]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.background_threads import start
 from landbridge.errors import ExecutableError, OutOfMemoryError
 from landbridge.executable.digest import sha256
+from landbridge.process.background_threads import start
 
 Array = np.ndarray[Any, Any]
 

@@ -24,7 +24,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from landbridge.background_threads import begin
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.digest import sha256
@@ -34,6 +33,7 @@ from landbridge.executable.instructions import Loop, flattened
 from landbridge.executable.json_form import to_json
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, VDevice
+from landbridge.process.background_threads import begin
 
 Array = np.ndarray[Any, Any]
 Buffer = bytes | memoryview

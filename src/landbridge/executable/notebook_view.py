@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from landbridge.executable.parts import Function, StorageReport, TensorSpec
-from landbridge.markup import markup
 from landbridge.sizes.dim import Dim
+from landbridge.text.markup import markup
 
 #: Rows of one table; a program may have thousands of inputs.
 _ROWS = 20

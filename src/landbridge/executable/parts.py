@@ -12,7 +12,7 @@ from landbridge.executable.instructions import Instruction
 from landbridge.executable.listing import Listing, Table, cut, freeze, shown
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.records import record
-from landbridge.shape import check_shape, check_strides, dense_bytes, span
+from landbridge.shapes.strides import check_shape, check_strides, dense_bytes, span
 
 
 @record(frozen=True, slots=True)

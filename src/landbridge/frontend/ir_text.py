@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.dtypes import dtype_name
 from landbridge.errors import CompileError, ModelWarning, ParseError, TargetError
 from landbridge.executable.parts import VDevice, parameter_constant
@@ -18,8 +17,9 @@ from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.main_attributes import parameter_names
 from landbridge.ir.module import IRModule, parameters, symbol_name
 from landbridge.ir.types import dtype_of, shape_of
+from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
-from landbridge.warning_notes import warn
+from landbridge.text.did_you_mean import did_you_mean
 
 SUFFIX = ".mlir"
 _NUMBER = re.compile(r"\d+$")

@@ -15,7 +15,7 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _loading = new_lock()
 #: Seconds that a thread waits for another that loads: both may hold a lock of the import system that the other wants.

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.available_memory import check_available
 from landbridge.operators import Array, HostValue, Results, host_operator
+from landbridge.process.available_memory import check_available
 
 
 def whole(x: Array) -> list[int]:

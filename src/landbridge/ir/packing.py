@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from landbridge.background_threads import in_parts
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.process.background_threads import in_parts
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -23,7 +23,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
-from landbridge.physical_shape import check_axis_separators, physical_shape
+from landbridge.shapes.physical import check_axis_separators, physical_shape
 from landbridge.sizes.size import at_least
 
 #: Raises VerifyError from: an operation, what was found, what would be legal.

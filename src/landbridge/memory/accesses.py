@@ -14,8 +14,8 @@ from threading import get_ident
 from typing import Protocol
 
 from landbridge.errors import HostAccessError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import QueuedUse
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 #: This lock is held while the record of accesses of any Storage is replaced.

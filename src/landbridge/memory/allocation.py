@@ -15,8 +15,8 @@ from landbridge.memory.holders import largest_holders
 from landbridge.memory.provided import enter_provided
 from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import nd_bytes
-from landbridge.shape import LARGEST_BYTES
+from landbridge.shapes.physical import nd_bytes
+from landbridge.shapes.strides import LARGEST_BYTES
 
 
 def allocate(

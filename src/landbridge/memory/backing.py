@@ -14,10 +14,10 @@ from typing import Any
 from weakref import ref
 
 from landbridge.device.state import concerns
-from landbridge.locks import new_lock
 from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing
 from landbridge.memory.allocators.base import Queue, QueuedUse
 from landbridge.memory.coherence_domain import CoherenceDomain
+from landbridge.process.locks import new_lock
 
 
 class Backing:

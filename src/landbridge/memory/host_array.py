@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.shape import reach
+from landbridge.shapes.strides import reach
 
 # In numpy's C ABI an array object is PyObject_HEAD, then `char *data`. Reading it takes a quarter of the time of
 # `array.ctypes.data`, and needs neither a writable nor a contiguous array.

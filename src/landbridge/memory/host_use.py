@@ -7,7 +7,7 @@ from collections.abc import Callable
 from landbridge.device.memory_provider import Caching
 from landbridge.errors import SlowMemoryWarning
 from landbridge.memory.storage import Storage
-from landbridge.warning_notes import warn
+from landbridge.reporting.warning_notes import warn
 
 
 def warn_if_slow(storage: Storage, subject: Callable[[], str]) -> None:

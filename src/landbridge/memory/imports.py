@@ -20,7 +20,6 @@ from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, Imp
 from landbridge.device.protocols import AccessMode, Addresses, MemoryImport
 from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceLostError, ZeroCopyError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.borrowed_source import BorrowedSource
 from landbridge.memory.coherence import mark_imported
@@ -28,6 +27,7 @@ from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
+from landbridge.process.locks import new_lock
 
 #: Sizes are rounded up to this where the owner has the bytes, as some drivers import only whole cache lines.
 _LINE = 64

@@ -13,7 +13,7 @@ from typing import TypeGuard
 from landbridge.device.api import NdSpace, Region, Space
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import DeviceError
-from landbridge.physical_shape import row_bytes
+from landbridge.shapes.physical import row_bytes
 
 #: The gap that is counted between the rows of a table; strides stay multiples of every element size.
 _GAP = 16

@@ -34,7 +34,7 @@ from landbridge.memory.device_barriers import enter_domain, leave_domain
 from landbridge.memory.row_space import lies_in_a_table
 from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.memory_kind import MemoryKind
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
 
 _numbers = count(1)
 

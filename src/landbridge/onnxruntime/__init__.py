@@ -19,9 +19,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from landbridge.exhaustion import reports_exhaustion
-from landbridge.garbage import collector_paused
 from landbridge.onnxruntime.version import VERSION
+from landbridge.process.exhaustion import reports_exhaustion
+from landbridge.process.garbage import collector_paused
 
 if TYPE_CHECKING:
     from landbridge.onnxruntime.inference_session import InferenceSession

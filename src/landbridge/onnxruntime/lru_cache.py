@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")

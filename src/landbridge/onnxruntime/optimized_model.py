@@ -6,11 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from landbridge.errors import OutputFileError
+from landbridge.files.output_file import open_output, write_text
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.model_source import ModelSource, with_facts
 from landbridge.onnxruntime.programs import Programs
-from landbridge.output_file import open_output, write_text
 
 #: The pass that turns tensors into buffers: IR before it is the optimized graph.
 _BUFFERS = "bufferize"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import LandbridgeError
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.text.did_you_mean import did_you_mean
 
 
 class NoFieldError(LandbridgeError, AttributeError):

@@ -15,7 +15,7 @@ import numpy as np
 
 from landbridge.errors import LandbridgeError
 from landbridge.executable.executable import Executable, is_cut
-from landbridge.output_file import write_text
+from landbridge.files.output_file import write_text
 
 Array = np.ndarray[Any, Any]
 

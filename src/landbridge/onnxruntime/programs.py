@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from landbridge.compiler import compile
+from landbridge.compiler.api import compile
 from landbridge.errors import CompileError, FallbackWarning, ImportModelError, ModelWarning, ShapeError
 from landbridge.executable.executable import Executable
 from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.options import SessionOptions
+from landbridge.reporting.stages import listening
+from landbridge.reporting.warning_notes import warn
 from landbridge.session import Session
 from landbridge.sizes.dim import Dim
-from landbridge.stages import listening
-from landbridge.warning_notes import warn
 
 #: Programs that are kept of one model, where the options say no other number: the entry that says one.
 RETAINED_PROGRAMS = "landbridge.kept_programs"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import BindError, CompileError, UnsupportedOperatorError
 from landbridge.operators.implementations import (
     HOST_PREFIX,
@@ -17,6 +16,7 @@ from landbridge.operators.implementations import (
     is_built_in,
 )
 from landbridge.plugins import import_modules
+from landbridge.text.did_you_mean import did_you_mean
 
 _Kind = TypeVar("_Kind", bound=Implementation)
 _Versions: TypeAlias = dict[int, Any]

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from landbridge.errors import CompileError
+from landbridge.files.output_file import check_folder, make_folder, write_text
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import KnownTypes, verify
-from landbridge.output_file import check_folder, make_folder, write_text
 from landbridge.plugins import import_modules
 from landbridge.records import record
-from landbridge.stages import begin_stage
+from landbridge.reporting.stages import begin_stage
 
 PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
 

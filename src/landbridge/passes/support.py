@@ -19,8 +19,8 @@ from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
+from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
-from landbridge.warning_notes import warn
 
 #: The vdevice that is added if a program needs a CPU and has none.
 HOST_NAME = "cpu"

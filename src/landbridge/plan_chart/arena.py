@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import Enum
 from itertools import accumulate
 
-from landbridge.locks import cached_property
+from landbridge.process.locks import cached_property
 from landbridge.records import record
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 
-from landbridge.markup import markup
 from landbridge.plan_chart.arena import Arena, ArenaBlock
 from landbridge.plan_chart.names import common_prefix
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES
+from landbridge.text.markup import markup
 
 _SCRIPTS = ("facts.js", "view.js", "chart.js", "panel.js", "page.js")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.palette import SURFACES
+from landbridge.text.markup import markup
 
 
 def embedded(svg: str, alternative: str) -> str:

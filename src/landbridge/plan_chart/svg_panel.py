@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from landbridge.markup import markup
 from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind
 from landbridge.plan_chart.names import common_prefix, shortened, without_prefix
 from landbridge.plan_chart.palette import size_class
 from landbridge.plan_chart.svg_sheet import text
 from landbridge.plan_chart.units import byte_ticks, bytes_text
+from landbridge.text.markup import markup
 
 PANEL_WIDTH = 1200
 _LEFT, _RIGHT = 70, 120

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.palette import SURFACES
 from landbridge.plan_chart.text_width import shortened, text_width
+from landbridge.text.markup import markup
 
 #: Where the left edge of titles is.
 MARGIN = 20

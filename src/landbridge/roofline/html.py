@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.picture import table_page
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.svg import render_svg
 from landbridge.roofline.timed_kernel import TimedKernel
+from landbridge.text.markup import markup
 
 _COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
 _NOTE = (

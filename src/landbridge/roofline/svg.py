@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.palette import KINDS, SURFACES
 from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
@@ -17,6 +16,7 @@ from landbridge.plan_chart.text_width import shortened
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.scales import BOTTOM, HEIGHT, RIGHT, STRIP, TOP, WIDTH, is_in_strip, scales_of
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
+from landbridge.text.markup import markup
 
 #: Names stand beside the kernels that take longest.
 _NAMED = 8

@@ -7,7 +7,7 @@ from typing import Any
 
 from landbridge.device.api import DeviceAPI, Event, Region
 from landbridge.device.protocols import RowTable
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.sanitizer.block import StampedAccess, TrackedBlock
 from landbridge.sanitizer.clocks import Clocks, Stamp
 from landbridge.sanitizer.findings import fail

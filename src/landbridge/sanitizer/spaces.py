@@ -12,8 +12,8 @@ from landbridge.device.api import Device, Region, Space
 from landbridge.device.checks import check_inside, check_request
 from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
-from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
+from landbridge.process.locks import new_lock
 from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
 from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes

@@ -15,7 +15,7 @@ from landbridge.device import api as device_api
 from landbridge.device import protocols
 from landbridge.device.api import Device, DeviceAPI
 from landbridge.device.registry import device
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.sanitizer import checked
 from landbridge.sanitizer.findings import untold
 from landbridge.sanitizer.order import Order

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError
 from landbridge.executable.bound_sizes import solvable_form
 from landbridge.executable.executable import Executable
@@ -13,6 +12,7 @@ from landbridge.executable.state_growth import growths_of
 from landbridge.executable.state_names import named_states
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, of_symbol
+from landbridge.text.did_you_mean import did_you_mean
 
 #: Names that an error lists of each side.
 _SHOWN = 24

@@ -24,7 +24,7 @@ from landbridge.executable.bound_sizes import (
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
-from landbridge.exhaustion import raise_exhaustion
+from landbridge.process.exhaustion import raise_exhaustion
 from landbridge.session.open_arguments import array_of, check_borrowed, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from landbridge.background_threads import check_threads
 from landbridge.errors import ForkedDeviceError, InputError
 from landbridge.executable.executable import Executable
-from landbridge.exhaustion import raise_exhaustion
-from landbridge.process_bound import ProcessBound
+from landbridge.process.background_threads import check_threads
+from landbridge.process.exhaustion import raise_exhaustion
+from landbridge.process.process_bound import ProcessBound
+from landbridge.process.usable_cores import usable_cores
 from landbridge.session.segmented_session import Session
-from landbridge.usable_cores import usable_cores
 
 if TYPE_CHECKING:
     from typing import Self  # new in Python 3.11

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from landbridge.available_memory import check_limit
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.executable.bound_sizes import BoundSizes, says_dimension
@@ -18,6 +17,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
+from landbridge.process.available_memory import check_limit
 from landbridge.session.body_iterations import BodyIterations
 from landbridge.session.loop_steps import LoopSteps
 from landbridge.session.open_arguments import argument, array_of

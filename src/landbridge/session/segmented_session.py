@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from landbridge.available_memory import limited_to
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.executable.segments import segments_of
-from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory import ledger
+from landbridge.process.available_memory import limited_to
+from landbridge.process.exhaustion import raise_exhaustion
 from landbridge.session.open_arguments import array_of
 from landbridge.session.open_session import OpenSession
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
@@ -25,6 +24,7 @@ from landbridge.session.session import Session, spares_of
 from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
+from landbridge.text.did_you_mean import did_you_mean
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_lock

@@ -22,16 +22,16 @@ from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
 from landbridge.executable.executable import Executable, is_cut
 from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec, program_name
-from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
-from landbridge.process_bound import ProcessBound
+from landbridge.process.exhaustion import raise_exhaustion, reports_exhaustion
+from landbridge.process.process_bound import ProcessBound
+from landbridge.process.usable_cores import usable_cores
 from landbridge.session.session_options import check_no_time_limit, checked_limit, checked_threads
 from landbridge.tensor import Tensor
-from landbridge.usable_cores import usable_cores
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns

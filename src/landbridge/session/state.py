@@ -13,7 +13,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, StateCapacityError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
 from landbridge.session.find_states import find_states
 from landbridge.session.state_file import StatePart, read_state, write_state
 from landbridge.session.state_group import Halves, StateContents, StateGroup, StateMemory

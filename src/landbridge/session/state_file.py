@@ -17,7 +17,7 @@ import numpy as np
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, MissingFileError, UnreadableFileError
-from landbridge.output_file import open_output
+from landbridge.files.output_file import open_output
 from landbridge.records import record
 
 _FORMAT = 1

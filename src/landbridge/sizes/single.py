@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _lock = new_lock()
 _created: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()

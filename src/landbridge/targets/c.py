@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from landbridge.errors import TargetError
+from landbridge.process.usable_cores import usable_cores
 from landbridge.targets import c_compiler
 from landbridge.targets.cpu_options import CPU_OPTIONS, declared_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
-from landbridge.usable_cores import usable_cores
 
 #: Cache sizes in bytes, assumed if they are not declared.
 _ASSUMED = {"l1-bytes": 32 << 10, "l2-bytes": 256 << 10}

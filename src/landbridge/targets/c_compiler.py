@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from landbridge.helper_process import environment, find_program
+from landbridge.process.helper_process import environment, find_program
 
 #: Compiler names in the order of the search.
 NAMES = ("cc", "gcc", "clang")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
 from landbridge.targets.kind import Options, TargetKind
+from landbridge.text.did_you_mean import did_you_mean
 
 
 def memory_kinds(kind: TargetKind, options: Options, declared: object) -> tuple[MemoryKind, ...]:

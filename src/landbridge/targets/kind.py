@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal, TypeGuard, get_args
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
 from landbridge.records import record
+from landbridge.text.did_you_mean import did_you_mean
 
 OptionValue = str | int | bool | tuple[str, ...]
 Options = Mapping[str, OptionValue]

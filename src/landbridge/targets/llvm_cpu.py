@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
-from landbridge import llvm_process
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
-from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.process import llvm_process
+from landbridge.process.helper_process import environment, has_interpreter, python_command
+from landbridge.process.usable_cores import usable_cores
 from landbridge.records import record
 from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
-from landbridge.usable_cores import usable_cores
+from landbridge.text.did_you_mean import did_you_mean
 
 #: Instruction sets with code generation, as `landbridge.codegen.relocations` can link it; others are described only.
 BUILT_FOR = ("x86_64", "aarch64")

@@ -8,16 +8,16 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import DeviceError, LandbridgeError, TargetError
-from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.named_devices import device_named
+from landbridge.process.locks import cached_property
 from landbridge.records import record
 from landbridge.targets import registry, tags, text
 from landbridge.targets.declared_memory import memory_kinds, shared_scopes, words
 from landbridge.targets.elsewhere import instead_of
 from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
+from landbridge.text.did_you_mean import did_you_mean
 
 
 class DescribedDevice(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.host_array import address_of
-from landbridge.shape import reach
+from landbridge.shapes.strides import reach
 
 #: The names here of numpy dtypes seen so far: reading a name takes two microseconds.
 known_names: dict[np.dtype[Any], str] = {}

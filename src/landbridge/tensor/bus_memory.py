@@ -13,7 +13,7 @@ from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
 from landbridge.memory.borrowed import import_memory
-from landbridge.shape import check_shape, check_strides, row_major, span
+from landbridge.shapes.strides import check_shape, check_strides, row_major, span
 from landbridge.tensor.tensor import Tensor
 
 

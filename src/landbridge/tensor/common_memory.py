@@ -14,7 +14,7 @@ from landbridge.memory.borrowed import host_device, is_host_kind
 from landbridge.memory.extents import OTHER_MEMORY, PAGE, extents, unreachable
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import HostAccess, MemoryKind
-from landbridge.shape import dense_bytes
+from landbridge.shapes.strides import dense_bytes
 from landbridge.tensor.imported import import_tensor
 from landbridge.tensor.tensor import Tensor
 

@@ -24,7 +24,7 @@ from landbridge.memory.coherence import before_device_access, is_borrowed, lend,
 from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.physical_shape import separators_for
+from landbridge.shapes.physical import separators_for
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.layout import dense_size
 from landbridge.tensor.typed_view import TypedView

@@ -15,8 +15,8 @@ from landbridge.errors import InputError
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import GLOBAL_SCOPE, HostAccess, MemoryKind, normalize_host_access
-from landbridge.physical_shape import separators_for
-from landbridge.shape import check_shape
+from landbridge.shapes.physical import separators_for
+from landbridge.shapes.strides import check_shape
 from landbridge.tensor.common_memory import Wanted, common_tensor
 from landbridge.tensor.layout import dense_size
 from landbridge.tensor.tensor import Tensor

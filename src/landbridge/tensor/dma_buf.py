@@ -18,7 +18,7 @@ from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.allocators.keepers import retire
 from landbridge.memory.borrowed import import_memory
 from landbridge.memory.windows import file_windows
-from landbridge.shape import check_shape, check_strides, row_major, span
+from landbridge.shapes.strides import check_shape, check_strides, row_major, span
 from landbridge.tensor.tensor import Tensor
 
 

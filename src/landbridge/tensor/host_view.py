@@ -12,7 +12,7 @@ from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
 from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.storage import Storage
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
 from landbridge.tensor.exports import array_over
 from landbridge.tensor.typed_view import TypedView
 

@@ -10,7 +10,7 @@ from landbridge.device.protocols import HostMemory
 from landbridge.errors import HostViewError, InputError
 from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import physical_shape
+from landbridge.shapes.physical import physical_shape
 from landbridge.tensor.tensor import Tensor
 
 

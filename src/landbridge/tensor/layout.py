@@ -10,8 +10,8 @@ from landbridge.errors import InputError
 from landbridge.memory.allocators.base import NdSize, Size
 from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import physical_shape, row_strides
-from landbridge.shape import dense_bytes, reach, row_major
+from landbridge.shapes.physical import physical_shape, row_strides
+from landbridge.shapes.strides import dense_bytes, reach, row_major
 
 
 def dense_size(shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Size:

@@ -20,7 +20,7 @@ from landbridge.memory import ledger
 from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.shape import row_major, same_layout
+from landbridge.shapes.strides import row_major, same_layout
 from landbridge.tensor.copy import copy_to
 from landbridge.tensor.typed_view import TypedView
 

@@ -22,8 +22,8 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import separators_for
-from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major, same_layout
+from landbridge.shapes.physical import separators_for
+from landbridge.shapes.strides import check_shape, check_strides, dense_bytes, reach, row_major, same_layout
 from landbridge.tensor.borrowed_array import known_names, name_of, strides_of
 from landbridge.tensor.copy import copy_tensor, copy_to
 from landbridge.tensor.exports import array_over, check_host_reads, check_packed_argument, in_dtype

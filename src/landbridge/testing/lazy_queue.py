@@ -9,7 +9,7 @@ from threading import Condition
 from typing import Any
 
 from landbridge.errors import DeviceLostError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 #: Longest sleep of a wait, in seconds, so that Ctrl-C is answered.
 _SLICE = 0.05

@@ -35,8 +35,8 @@ from landbridge.errors import (
     OutOfMemoryError,
     UseAfterFreeError,
 )
-from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
+from landbridge.process.locks import new_lock
 from landbridge.testing.lazy_instance import POISON, LazyBlock
 from landbridge.testing.lazy_queue import Task
 from landbridge.testing.lazy_streams import SEED_VARIABLE as SEED_VARIABLE

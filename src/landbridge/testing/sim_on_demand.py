@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.device.api import Event, Region, Stream
 from landbridge.device.checks import kind_of
 from landbridge.errors import DeviceError, InputError, ScopeBusyError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from landbridge.testing.sim_scratch_memory import POISON
 

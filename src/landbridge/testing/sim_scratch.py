@@ -24,9 +24,9 @@ from landbridge.errors import (
     OutOfMemoryError,
     UseAfterFreeError,
 )
-from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
-from landbridge.physical_shape import nd_bytes, row_bytes
+from landbridge.process.locks import new_lock
+from landbridge.shapes.physical import nd_bytes, row_bytes
 from landbridge.testing.sim_scratch_memory import Guarded, Handle, flat, pitched, table
 
 #: Dtypes a lane of a texture can have.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.picture import table_page
+from landbridge.text.markup import markup
 from landbridge.timeline.span import Span
 from landbridge.timeline.svg import render_svg
 

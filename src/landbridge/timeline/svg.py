@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from landbridge.markup import markup
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.palette import KINDS, SURFACES
 from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
 from landbridge.plan_chart.text_width import shortened
+from landbridge.text.markup import markup
 from landbridge.timeline.span import Span
 
 WIDTH = 1240

@@ -12,10 +12,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from landbridge.background_threads import start
 from landbridge.device.waits import Waits
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
-from landbridge.process_bound import ProcessBound
+from landbridge.process.background_threads import start
+from landbridge.process.process_bound import ProcessBound
 
 if TYPE_CHECKING:
     from queue import SimpleQueue

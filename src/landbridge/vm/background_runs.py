@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from landbridge.device.stream import carried
-from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
+from landbridge.process.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
 from landbridge.vm.token_lock import NOBODY, LockToken

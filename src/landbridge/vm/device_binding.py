@@ -13,7 +13,6 @@ from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
-from landbridge.did_you_mean import did_you_mean
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, InputError
@@ -26,7 +25,8 @@ from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
-from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
+from landbridge.shapes.physical import nd_bytes, physical_shape, separators_for
+from landbridge.text.did_you_mean import did_you_mean
 from landbridge.vm.device_kernels import device_of, kernel_api
 
 #: The metadata key of ``compile(on_mismatch=)``.

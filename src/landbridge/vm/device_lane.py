@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from landbridge.background_threads import start
 from landbridge.device.api import Event, wait_for_event
 from landbridge.executable.device_image import Launch
+from landbridge.process.background_threads import start
 
 #: A function that gets a launch, and its begin and end in nanoseconds of ``time.perf_counter_ns``.
 Done = Callable[[Launch, int, int], None]

@@ -11,8 +11,8 @@ from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from landbridge.errors import ForkedDeviceError, SessionBusyError
-from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory.accesses import open_views
+from landbridge.process.exhaustion import raise_exhaustion
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.thread_pool import is_exiting
 from landbridge.vm.token_lock import NOBODY, LockToken, TokenLock

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.available_memory import NOTICED, check_available, limited_to
 from landbridge.device.api import Device
 from landbridge.errors import BindError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.instructions import View
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.locks import cached_property
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import HostAccess
+from landbridge.process.available_memory import NOTICED, check_available, limited_to
+from landbridge.process.locks import cached_property
 from landbridge.tensor import Tensor
 from landbridge.tensor.common_memory import common_kind, import_unit, is_particular
 from landbridge.tensor.imported import import_tensor

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from landbridge.available_memory import NOTICED, check_available, check_limit, limited_to
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
+from landbridge.process.available_memory import NOTICED, check_available, check_limit, limited_to
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.device_binding import DeviceBinding
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError
+from landbridge.text.did_you_mean import did_you_mean
 
 
 def in_order(subject: str, given: Mapping[Any, Any], names: Sequence[str]) -> tuple[Any, ...]:

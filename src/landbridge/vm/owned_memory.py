@@ -7,10 +7,10 @@ from math import prod
 from landbridge.device.api import NdSpace, Region
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
-from landbridge.locks import cached_property
 from landbridge.memory.extents import limits_addresses, unreachable
-from landbridge.physical_shape import physical_shape, row_bytes, row_strides
+from landbridge.process.locks import cached_property
 from landbridge.records import record
+from landbridge.shapes.physical import physical_shape, row_bytes, row_strides
 from landbridge.tensor import Tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
 

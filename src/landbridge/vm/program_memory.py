@@ -18,7 +18,7 @@ from landbridge.memory.allocators.workspace import owned_workspace
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.host_array import address_of
 from landbridge.memory_kind import HostAccess
-from landbridge.physical_shape import physical_shape, row_bytes
+from landbridge.shapes.physical import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor

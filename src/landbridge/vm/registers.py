@@ -10,7 +10,7 @@ from landbridge.dtypes import dtype
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, TensorSpec, VDevice
-from landbridge.physical_shape import check_axis_separators
+from landbridge.shapes.physical import check_axis_separators
 from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 

@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.parts import TensorSpec
-from landbridge.shape import same_layout
+from landbridge.shapes.strides import same_layout
 from landbridge.tensor import Tensor
 from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.entry import Entry

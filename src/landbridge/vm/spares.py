@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from landbridge.locks import cached_property, new_lock
+from landbridge.process.locks import cached_property, new_lock
 
 _T = TypeVar("_T")
 

@@ -27,13 +27,13 @@ from landbridge.executable.abi import (
     STACK_RUN_SYMBOL,
     WORKSPACE_BYTES,
 )
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
+from landbridge.process.usable_cores import usable_cores
 from landbridge.records import record
-from landbridge.usable_cores import usable_cores
+from landbridge.reporting.warning_notes import warn
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.token_lock import TokenLock
 from landbridge.vm.workspace import Workspace
-from landbridge.warning_notes import warn
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _STACK_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

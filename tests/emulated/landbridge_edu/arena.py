@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.errors import OutOfMemoryError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 
 class Arena:

@@ -12,8 +12,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from xdsl.dialects import func
 
 import landbridge as lb
-from landbridge import compilation
 from landbridge.codegen.llvm import compile_jobs, image
+from landbridge.compiler import compilation
 from landbridge.errors import AccessError, CodegenError
 from landbridge.ir.kernel_attributes import is_prim
 from landbridge.passes.lower import in_groups, lower_module

@@ -12,7 +12,7 @@ from tests.passes.place.scopes import SHAPE, network, target
 from xdsl.dialects.builtin import TensorType
 
 import landbridge as lb
-from landbridge.compilation import PIPELINE
+from landbridge.compiler.compilation import PIPELINE
 from landbridge.errors import PlacementError, VerifyError
 from landbridge.executable.instructions import AllocStorage, AllocTensor, LoadConstant, ToVDevice
 from landbridge.executable.parts import VDevice

@@ -209,7 +209,7 @@ class Board:
             )
 
     def _send(self, file: Path) -> str:
-        from landbridge.compile_cache.key import digest_of_file
+        from landbridge.compiler.cache.key import digest_of_file
 
         name = f"{digest_of_file(file)}.lbx"
         path = str(PurePosixPath(self.folder) / name)

@@ -51,7 +51,7 @@ def run_there(
     sources: Sequence[Path],
 ) -> tuple[dict[str, Any], int]:
     """Runs ``landbridge run`` there; returns its JSON and exit code, and writes its files here."""
-    from landbridge.output_file import make_folder, open_output, write_text
+    from landbridge.files.output_file import make_folder, open_output, write_text
 
     writes = {name: path for name, path in (("--output-dir", output_dir), ("--trace", trace)) if path is not None}
     answer = board.command("run", executable, options, files, writes, may_end_with=[EXIT_FOUND])

@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from landbridge.background_threads import check_threads
 from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
 from landbridge.codegen.relocations import LINKAGES
 from landbridge.errors import CodegenError
-from landbridge.helper_process import environment
+from landbridge.process.background_threads import check_threads
+from landbridge.process.helper_process import environment
 from landbridge.records import record
 from landbridge.targets import c_compiler
 

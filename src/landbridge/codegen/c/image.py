@@ -17,8 +17,8 @@ from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
 from landbridge.ir.kernel_attributes import task_count
+from landbridge.process.usable_cores import usable_cores
 from landbridge.targets.cpu_options import flushes_denormals
-from landbridge.usable_cores import usable_cores
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target

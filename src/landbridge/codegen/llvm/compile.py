@@ -13,7 +13,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager, create_new_function
 from landbridge.codegen.llvm.isa import REDUCED
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
-from landbridge.locks import adopt, new_lock
+from landbridge.process.locks import adopt, new_lock
 
 # llvmlite lets one thread into LLVM at a time; this lock also keeps a context to one thread.
 _lock = new_lock()

@@ -23,16 +23,16 @@ from contextlib import closing
 from heapq import heappop, heappush
 from typing import IO
 
-from landbridge import llvm_process
-from landbridge.background_threads import start
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError, OutOfMemoryError
-from landbridge.helper_process import has_interpreter
 from landbridge.ir.limits import check_time
-from landbridge.locks import new_lock
+from landbridge.process import llvm_process
+from landbridge.process.background_threads import start
+from landbridge.process.helper_process import has_interpreter
+from landbridge.process.locks import new_lock
+from landbridge.process.usable_cores import usable_cores
 from landbridge.records import record
 from landbridge.targets.llvm_cpu import architecture
-from landbridge.usable_cores import usable_cores
 
 #: Characters of IR below which a helper, which takes 0.1 s to start, is not worth it: about 0.2 s of LLVM.
 _WORTH_A_HELPER = 150_000

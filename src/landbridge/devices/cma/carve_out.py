@@ -12,7 +12,7 @@ from landbridge.device.memory_provider import Caching, Side
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 #: A function ``sync(offset, nbytes, mode, side)``, with offsets from the beginning of the memory.

@@ -14,7 +14,7 @@ from landbridge.device.protocols import AccessMode
 from landbridge.devices.cma.carve_out import CarveOut
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import DeviceError, OutOfMemoryError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 CLASS = Path("/sys/class/u-dma-buf")
 NODES = Path("/dev")

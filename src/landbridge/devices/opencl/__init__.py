@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from landbridge.user_cache import user_cache
+from landbridge.files.user_cache import user_cache
 
 if find_spec("pyopencl") is None:
     from landbridge.devices.opencl.absent import AbsentDeviceAPI as OpenCLDeviceAPI

@@ -22,8 +22,8 @@ from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
 from landbridge.devices.opencl.modules import OpenCLModule, formats, launch, load
 from landbridge.devices.opencl.recording import OpenCLRecorder, OpenCLRecording
 from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
-from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.process.locks import new_lock
 
 
 class OpenCLDeviceAPI(DeviceAPI):

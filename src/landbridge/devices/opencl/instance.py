@@ -13,8 +13,8 @@ from landbridge.devices.opencl.blocks import BufferBlock, MemoryBlock
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
-from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 from landbridge.targets import Target
 

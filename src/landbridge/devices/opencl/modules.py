@@ -16,7 +16,7 @@ from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.devices.opencl.programs import BuiltProgram, ParameterTypes, Place, build
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _FORMATS = ("opencl-c", "spirv")
 

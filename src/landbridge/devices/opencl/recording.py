@@ -21,7 +21,7 @@ from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import InputError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 

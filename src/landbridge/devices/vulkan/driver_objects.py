@@ -12,7 +12,7 @@ from landbridge.devices.vulkan.physical_device import PhysicalDevice
 from landbridge.devices.vulkan.result import SUCCESS, check
 from landbridge.devices.vulkan.structure import Chained
 from landbridge.errors import DeviceError, DeviceLostError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 
 class DriverObjects:

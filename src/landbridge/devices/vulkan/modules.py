@@ -16,7 +16,7 @@ from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import DeviceError, KernelBuildError
 from landbridge.executable.spirv import Capability, disassemble, words_of
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _FEATURE_OF = {
     Capability.Shader: None,

@@ -12,7 +12,7 @@ from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.physical_device import PhysicalDevice
 from landbridge.devices.vulkan.probe import probe
 from landbridge.errors import DeviceError, DeviceIndexError, DeviceLostError, InputError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 _OPTIONS = ("coherent", "unified")
 

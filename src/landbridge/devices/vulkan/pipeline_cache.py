@@ -19,7 +19,7 @@ from landbridge.devices.vulkan.physical_device import PhysicalDevice
 from landbridge.devices.vulkan.result import SUCCESS
 from landbridge.errors import DeviceError
 from landbridge.executable.digest import sha256
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 
 #: Seconds without a new pipeline after which those of a first run are taken to be there.
 _QUIET = 1.0

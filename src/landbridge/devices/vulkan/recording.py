@@ -17,7 +17,7 @@ from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.steps import MemoryLocation, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
-from landbridge.locks import new_lock
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 #: The number of bindings retained; the one used longest ago is released first.

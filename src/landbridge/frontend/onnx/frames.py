@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
-from landbridge.input_spec import InputSpec, Resize
+from landbridge.frontend.input_spec import InputSpec, Resize
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.main_attributes import FrameLayout
 from landbridge.ir.prim_builder import PrimBuilder
@@ -28,7 +28,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.formulas import Formulas, table
 from landbridge.ops.slicing import index_within
 from landbridge.records import record
-from landbridge.shape import row_major, same_layout, span
+from landbridge.shapes.strides import row_major, same_layout, span
 from landbridge.sizes.size import Extent
 
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -24,6 +24,7 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.parts import StateGrowth, VDevice
+from landbridge.frontend.input_spec import InputSpec
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
@@ -39,7 +40,6 @@ from landbridge.frontend.onnx.open_ranges import Specializations, in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.wanted_inputs import wanted_inputs
-from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.empties import Empties

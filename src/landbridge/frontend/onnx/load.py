@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx.external_data_helper import uses_external_data
 from onnx_ir.passes.common import InlinePass
 
-from landbridge.did_you_mean import file_like
 from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
@@ -28,7 +27,8 @@ from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.limits import check_file_bytes
-from landbridge.warning_notes import warn
+from landbridge.reporting.warning_notes import warn
+from landbridge.text.did_you_mean import file_like
 
 if TYPE_CHECKING:
     from onnx import ModelProto

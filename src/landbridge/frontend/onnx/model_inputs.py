@@ -14,11 +14,11 @@ from xdsl.ir import Attribute, Block
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
+from landbridge.frontend.input_spec import InputSpec
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
 from landbridge.frontend.onnx.shapes import check_declared_inputs, input_shapes, read_extents
 from landbridge.frontend.onnx.values import UNKNOWN, Imported
-from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array

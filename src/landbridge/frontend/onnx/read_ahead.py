@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.background_threads import begin
-from landbridge.locks import new_lock
+from landbridge.process.background_threads import begin
+from landbridge.process.locks import new_lock
 
 Array = np.ndarray[Any, Any]
 

@@ -11,17 +11,17 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx, stored_dtype
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
+from landbridge.reporting.warning_notes import warn
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent, Size, dimension, dimensions_of, same
 from landbridge.sizes.terms import Symbol
-from landbridge.warning_notes import warn
+from landbridge.text.did_you_mean import did_you_mean
 
 #: Names that exporters give to unknown dimensions; two such dimensions need not be equal.
 _ANONYMOUS = ("", "?", "None")

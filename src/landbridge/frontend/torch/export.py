@@ -14,8 +14,8 @@ import onnx_ir as ir
 from landbridge.errors import CompileError, ImportModelError, InputError, ModelWarning
 from landbridge.frontend.torch.dimensions import TorchDimensions, dimensions_of, fixed_axes
 from landbridge.records import record
+from landbridge.reporting.warning_notes import warn
 from landbridge.sizes.dim import Dim
-from landbridge.warning_notes import warn
 
 #: The most characters of torch's own message in an error.
 _SHOWN = 600

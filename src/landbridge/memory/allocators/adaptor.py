@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from landbridge.device.api import Device
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
 
 
 class Downstream(ProcessBound):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
+from landbridge.process.locks import new_lock
 
 _ALIGNMENT = 4096  # capacity of the arena; requests beyond it fail
 

@@ -14,7 +14,7 @@ from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.device.event import has_completed
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
 from landbridge.records import record
-from landbridge.shape import dense_bytes
+from landbridge.shapes.strides import dense_bytes
 
 
 @record(frozen=True, slots=True)

@@ -7,12 +7,12 @@ import os
 from landbridge.device.api import Device
 from landbridge.device.state import DeviceState
 from landbridge.errors import InputError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.process.locks import new_lock
 
 _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
 _chosen: dict[tuple[DeviceState, str], Allocator] = {}

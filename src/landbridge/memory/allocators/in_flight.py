@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from landbridge.device.api import Device, Event
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Queue, QueuedUse, device_of
+from landbridge.process.locks import new_lock
 
 
 class _Held(NamedTuple):

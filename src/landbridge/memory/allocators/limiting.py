@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, bytes_of
+from landbridge.process.locks import new_lock
 
 
 class LimitingAllocator(Adaptor):

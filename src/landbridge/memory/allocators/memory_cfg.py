@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from landbridge.device.api import Device
-from landbridge.device_name import parse_device_name
-from landbridge.did_you_mean import did_you_mean
+from landbridge.device.name import parse_device_name
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import normalize_scope
+from landbridge.text.did_you_mean import did_you_mean
 
 #: The names of allocators that a scope may use.
 ALLOCATOR_NAMES = ("pooled", "size_classes", "naive")

@@ -12,8 +12,8 @@ from landbridge.device.protocols import NdSpaces, SharedMemory
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, QueuedUse, Size, round_up, wait_for
 from landbridge.memory_kind import normalize_scope
-from landbridge.physical_shape import nd_bytes
-from landbridge.process_bound import ProcessBound
+from landbridge.process.process_bound import ProcessBound
+from landbridge.shapes.physical import nd_bytes
 
 
 class NaiveAllocator(ProcessBound):

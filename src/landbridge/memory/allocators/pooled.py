@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up
 from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 _CHUNK = 1 << 20  # less than a huge page: bytes that small blocks never touch cost nothing

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from landbridge.errors import InputError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 

@@ -10,10 +10,10 @@ from sys import is_finalizing
 
 from landbridge.device.api import Space
 from landbridge.errors import InputError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, wait_for
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 

@@ -12,11 +12,11 @@ from landbridge.device.granted import granted
 from landbridge.device.protocols import WorkspaceMemory
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError
-from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 
 _CHUNK = 1 << 20

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.accesses import writers_of
-from landbridge.background_threads import in_parts
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fold_scale.steps import Aligned
+from landbridge.process.background_threads import in_parts
 from landbridge.records import record
 
 Array = np.ndarray[Any, Any]

@@ -27,7 +27,7 @@ from landbridge.executable.access_report import report_word
 from landbridge.ir.kernel_attributes import has_sizes, set_sizes, sizes_of
 from landbridge.ir.types import GLOBAL
 from landbridge.passes.lower.code import zero
-from landbridge.shape import row_major
+from landbridge.shapes.strides import row_major
 from landbridge.sizes.size import Extent, Size, largest
 
 _OUT_OF_RANGE = (1 << 62) - 1

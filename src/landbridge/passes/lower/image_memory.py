@@ -17,8 +17,8 @@ from landbridge.ir.types import SpaceAttr, separators_of, shape_of
 from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.row_memory import flat_type
-from landbridge.physical_shape import physical_shape
 from landbridge.records import record
+from landbridge.shapes.physical import physical_shape
 
 _SEPARATORS = 2
 

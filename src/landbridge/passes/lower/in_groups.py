@@ -12,7 +12,6 @@ from xdsl.dialects import arith, func, linalg
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import BudgetError
-from landbridge.garbage import collect_new
 from landbridge.ir.kernel_attributes import (
     copies_unless_same,
     is_checked,
@@ -26,6 +25,7 @@ from landbridge.ir.module import IRModule
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.shared_code import Variant, kind_of_operand, share_code
+from landbridge.process.garbage import collect_new
 
 #: Kernels can share code only if they have the same operations of these dialects.
 _COMPUTE = ("arith.", "math.")

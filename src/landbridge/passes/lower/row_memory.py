@@ -16,8 +16,8 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.errors import CodegenError
 from landbridge.ir.types import SpaceAttr, element_count, extents_attr, separators_of, shape_of
 from landbridge.passes.lower.access import Linear
-from landbridge.physical_shape import physical_shape, row_strides
-from landbridge.shape import row_major
+from landbridge.shapes.physical import physical_shape, row_strides
+from landbridge.shapes.strides import row_major
 
 #: The distance of rows in linear indices. It is not a distance in memory.
 PITCH = 1 << 40

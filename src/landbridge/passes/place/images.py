@@ -10,7 +10,7 @@ from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import dtype_of, shape_of, vdevice_of
-from landbridge.physical_shape import physical_shape
+from landbridge.shapes.physical import physical_shape
 from landbridge.targets.images import image_limits
 
 _IMAGE_NDIM = 3

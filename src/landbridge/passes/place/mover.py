@@ -21,7 +21,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.physical_shape import check_axis_separators
+from landbridge.shapes.physical import check_axis_separators
 
 VDeviceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp, viewed
@@ -18,6 +17,7 @@ from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 from landbridge.records import record
+from landbridge.text.did_you_mean import did_you_mean
 
 
 @record(frozen=True)

@@ -13,8 +13,8 @@ from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import dtype_of, item_bytes
-from landbridge.physical_shape import nd_bytes
 from landbridge.records import record
+from landbridge.shapes.physical import nd_bytes
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
 

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from landbridge.locks import adopt
-from landbridge.output_file import write_text
+from landbridge.files.output_file import write_text
 from landbridge.planner.exact import kernel, problem, state
 from landbridge.planner.exact.problem import Problem
 from landbridge.planner.exact.state import SearchState
+from landbridge.process.locks import adopt
 
 Search = Callable[[Problem, SearchState, int, int], int]
 

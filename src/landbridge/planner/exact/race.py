@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from landbridge.background_threads import check_threads
 from landbridge.planner.exact.kernel import STOPPED
 from landbridge.planner.exact.racer import Racer
+from landbridge.process.background_threads import check_threads
 
 
 def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float) -> tuple[Racer, int] | None:

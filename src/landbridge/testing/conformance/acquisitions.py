@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 
 from landbridge.device.api import Region
 from landbridge.device.protocols import Addresses, HostMemory, NdSpaces
-from landbridge.physical_shape import row_bytes
+from landbridge.shapes.physical import row_bytes
 from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _BYTES = 64

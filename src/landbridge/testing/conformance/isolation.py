@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from landbridge.device import registry
-from landbridge.device_name import parse_device_name
+from landbridge.device.name import parse_device_name
 from landbridge.errors import DeviceError
-from landbridge.helper_process import environment, python_command
+from landbridge.process.helper_process import environment, python_command
 from landbridge.testing.conformance.job import ENDED, FACTS, ONE_THREAD, IsolatedTest
 from landbridge.testing.conformance.run import Result, sentences
 

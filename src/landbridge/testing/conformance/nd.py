@@ -11,7 +11,7 @@ from landbridge.device.api import NdSpace, Region
 from landbridge.device.protocols import HostMemory, NdSpaces
 from landbridge.errors import HostViewError, InputError, LandbridgeError, OutOfMemoryError
 from landbridge.memory_kind import MemoryKind
-from landbridge.physical_shape import nd_bytes, row_bytes
+from landbridge.shapes.physical import nd_bytes, row_bytes
 from landbridge.tensor import Tensor
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 

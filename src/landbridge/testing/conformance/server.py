@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from landbridge.device import registry
-from landbridge.device_name import parse_device_name
+from landbridge.device.name import parse_device_name
 from landbridge.testing.conformance.device_facts import device_facts
 from landbridge.testing.conformance.job import FACTS, ONE_THREAD, IsolatedTest
 from landbridge.testing.conformance.run import run_test
@@ -38,7 +38,7 @@ def main(threads: int) -> None:
     for name in ONE_THREAD:
         os.environ.pop(name, None)  # it is for the imports of this process, not for the device's libraries
     with suppress(ImportError):  # which tests of kernels need, and is not always installed
-        import_module("landbridge.compilation")
+        import_module("landbridge.compiler.compilation")
     import_module("landbridge.devices.cpu")  # which every test opens; here it is imported once
     gc.collect()
     gc.freeze()  # children's collections walk, and so copy the pages of, nothing that they inherit

@@ -1,0 +1,137 @@
+"""The name of a cache entry: a digest of everything that the result of a compile depends on.
+
+That is the model's bytes, targets, options, this package's own code and the packages that it compiles with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from landbridge.compiler.options import CompileOptions
+from landbridge.dtypes import dtype_name
+from landbridge.errors import LandbridgeError
+from landbridge.executable.parts import VDevice
+from landbridge.operators import REGISTRY
+from landbridge.package_version import package_version
+from landbridge.targets import Target, is_built_in
+
+#: Packages whose code decides what a compile makes.
+_PACKAGES = ("landbridge", "xdsl", "onnx", "llvmlite", "numpy", "ml_dtypes")
+
+
+#: Of the files of this package that do: modules, and the text that images are made of.
+_SUFFIXES = frozenset({".py", ".ll", ".h"})
+
+
+class NotCacheableError(LandbridgeError):
+    """Raised when the result depends on a value without a digest, such as a function; it is compiled each time."""
+
+
+def name_of_entry(
+    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: CompileOptions
+) -> str:
+    """Returns the name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
+
+    Raises NotCacheableError for any other model, for options that are functions, and for targets and operators of other
+    packages, whose code may change without notice; OSError where the file cannot be read.
+    """
+    digest = hashlib.sha256(_code().encode())
+    for target in targets:
+        if not is_built_in(target.kind):
+            raise NotCacheableError(f"target {target.kind!r} is of another package")
+    _feed(digest.update, [target.to_json() for target in targets])
+    _feed(digest.update, list(vdevices))
+    _feed(digest.update, options)
+    others = {each.op_type for each in REGISTRY.of_others()}
+    content: bytes | None = None
+    if isinstance(model, Path):
+        _feed(digest.update, ["file", model.suffix, digest_of_file(model)])
+        content = model.read_bytes() if others else None
+    elif isinstance(model, str | bytes):
+        _feed(digest.update, model)
+        content = model.encode() if isinstance(model, str) else model
+    else:
+        content = _serialized(model)
+        _feed(digest.update, ["message", content])
+    for name in others:
+        if content is not None and name.encode() in content:  # of a node, or by chance
+            raise NotCacheableError(f"operator {name!r} is of another package")
+    return digest.hexdigest()
+
+
+def digest_of_file(file: Path) -> str:
+    """Returns the SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _serialized(model: object) -> bytes:
+    """Returns the bytes of a protobuf message."""
+    if type(model).__module__.partition(".")[0] == "onnx_ir":
+        from onnx_ir import serde
+
+        model = serde.serialize_model(model)  # type: ignore[arg-type]
+    serialize = getattr(model, "SerializeToString", None)
+    if serialize is None:
+        raise NotCacheableError(f"{type(model).__name__} is no file and no message")
+    try:
+        return bytes(serialize(deterministic=True))
+    except Exception as error:  # over 2 GiB, or another type with such a method
+        raise NotCacheableError(str(error)) from error
+
+
+def _feed(update: Callable[[bytes], object], value: object) -> None:
+    """Passes ``update`` bytes that no other value has; mappings keep their order, which matters in ``place``."""
+    parts: list[object]
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise NotCacheableError("an array of objects")
+        parts = [dtype_name(array.dtype), array.shape, array.tobytes()]
+    elif isinstance(value, Mapping):
+        parts = [part for item in value.items() for part in item]
+    elif isinstance(value, Set):
+        parts = sorted(value, key=repr)
+    elif isinstance(value, list | tuple):
+        parts = list(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [type(value).__qualname__, *(getattr(value, field.name) for field in fields(value))]
+    else:
+        _feed_plain(update, value)
+        return
+    update(f"{type(value).__name__}:{len(parts)};".encode())
+    for part in parts:
+        _feed(update, part)
+
+
+def _feed_plain(update: Callable[[bytes], object], value: object) -> None:
+    if isinstance(value, bytes):
+        content = value
+    elif value is None or isinstance(value, bool | int | float | str | Path | Enum):
+        content = repr(value).encode()
+    else:
+        raise NotCacheableError(f"{type(value).__name__} has no digest")
+    update(f"{type(value).__name__}:{len(content)};".encode())
+    update(content)
+
+
+@cache
+def _code() -> str:
+    """Returns a text that identifies the compiler: versions, and its files by time and size, as they change in a
+    checkout.
+    """
+    root = Path(__file__).parents[2]
+    stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*")) if file.suffix in _SUFFIXES]
+    owned = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return json.dumps([owned, [(name, package_version(name)) for name in _PACKAGES]])

@@ -1,0 +1,400 @@
+"""One compile from model to Executable; each of its steps is a pass or a function of a package.
+
+The steps: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
+(``passes/lower``) -> instructions (``emit``) and code (``codegen``) -> Executable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+from landbridge.analysis.access_errors import access_errors
+from landbridge.codegen.generate import Generation
+from landbridge.codegen.registry import check_target, declined
+from landbridge.compiler.options import CompileOptions
+from landbridge.emit import emit, kernel_facts
+from landbridge.emit.programs import together
+from landbridge.errors import AccessError, BudgetError, CompileError, FallbackWarning, InputError, UndecidedSizeError
+from landbridge.executable.executable import Executable
+from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
+from landbridge.executable.parts import KernelFacts, StateGrowth, VDevice, program_name
+from landbridge.executable.state_growth import STATES, growths_text
+from landbridge.files.output_file import write_text
+from landbridge.frontend.ir_text import import_ir_text, is_ir_text
+from landbridge.frontend.programs import Chosen, ChosenProgram, ImportedModules, each_program
+from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
+from landbridge.ir.empties import Empties
+from landbridge.ir.graph_ops import HostCallOp
+from landbridge.ir.limits import check_time
+from landbridge.ir.main_attributes import growths
+from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
+from landbridge.operators.implementations import HOST_PREFIX
+from landbridge.package_version import package_version
+from landbridge.passes.alias import request_aliases
+from landbridge.passes.lower.in_groups import lower_kernels
+from landbridge.passes.place import request_places
+from landbridge.passes.progress import passes_to_do
+from landbridge.passes.registry import run_pipeline
+from landbridge.passes.spill import request_spill
+from landbridge.reporting.stages import begin_stage
+from landbridge.reporting.warning_notes import warn
+from landbridge.sizes.dim import declared_dimensions
+from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.targets import Target
+from landbridge.targets.grid import takes_open_extents
+
+if TYPE_CHECKING:
+    import onnx_ir
+    from onnx import ModelProto
+    from xdsl.ir import Operation
+
+    class TorchModel(Protocol):
+        """A ``torch.nn.Module`` or ``torch.export.ExportedProgram``; torch is an optional dependency."""
+
+        @property
+        def state_dict(self) -> Any:
+            """Returns the weights by name; it is a method of a module and a property of an exported program."""
+
+    #: A model: a path, the bytes of a file, an ONNX model in memory, one of torch, IR (which is not changed) or its
+    #: text.
+    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule | TorchModel | onnx_ir.Model
+
+#: The passes a model goes through, in order, before PrimFuncs are lowered.
+PIPELINE = (
+    "place",
+    "dedup",
+    "fold",
+    "fuse",
+    "fold_scale",
+    "support",
+    "pack",
+    "fold",
+    "crossings",
+    "assign_targets",
+    "dedup",
+    "bufferize",
+    "prepare",
+    "inplace",
+    "updates",
+    "alias",
+    "moves",
+    "scratch",
+    "spill",
+    "dedup",
+    "plan",
+)
+
+
+def compile_model(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    options: CompileOptions,
+    dump: str | Path | None,
+) -> Executable:
+    """Compiles ``model`` for ``targets``, to whose indices ``vdevices`` refer; other parameters are those of
+    ``landbridge.compile``.
+    """
+    seconds: dict[str, float] = {}
+    directory = None if dump is None else Path(dump)
+    for target in targets:
+        check_target(target)
+    empties = Empties()
+    try:
+        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, empties)
+    except BudgetError:
+        raise
+    except (CompileError, InputError):
+        if not empties.has_empty:
+            raise
+        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
+    if noted:
+        warn(f"these run on the host as numpy functions, not as kernels: {noted}", FallbackWarning)
+    return executable
+
+
+def _of_sizes(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    options: CompileOptions,
+    directory: Path | None,
+    seconds: dict[str, float],
+    empties: Empties,
+) -> tuple[Executable, str]:
+    """Returns the program of ``model`` for sizes with or without ``empties`` (extents of 0), and its nodes that run on
+    the host.
+    """
+    noted = ""
+    not_empty: frozenset[str] = frozenset()
+    while True:
+        with _timed(seconds, "import"):
+            programs = _import(model, targets, vdevices, options, not_empty, empties)
+        if not not_empty:
+            noted = _host_operators(programs)
+        pieces = _pieces(programs)
+        if pieces is not None:
+            if options.alias:
+                raise CompileError(
+                    f"alias= is for programs of one segment; this one is cut into {len(pieces.modules)} where data "
+                    "decide sizes: fix what decides by constants=, or leave alias= out"
+                )
+            programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
+        try:
+            # Several programs share kernels under other names, so that code generation begins when all of them exist.
+            others = [each for each in programs[1:] if not each.is_spare or each.module.prims()]
+            early = not others and (len(programs) > 1 or not programs[0].chosen)
+            with closing(Generation(early)) as code:
+                return _compiled(programs, pieces, model, options, directory, seconds, code), noted
+        except _MayBeEmptyError as error:
+            if error.dimensions <= not_empty:
+                raise error.reason from None
+            assert pieces is not None
+            of_inputs = dimensions_of(e for spec in pieces.inputs for e in (*spec.shape, *spec.elements))
+            if empties.cut and not error.dimensions.isdisjoint(of_inputs):
+                empties.cut = False  # instead of reporting that the data may not make it empty
+            else:
+                not_empty |= error.dimensions
+
+
+class _MayBeEmptyError(CompileError):
+    """Reports that a piece can be compiled only where the ``dimensions`` that data decide make no tensor empty, for
+    ``reason``.
+    """
+
+    def __init__(self, dimensions: Iterable[str], reason: CompileError) -> None:
+        self.dimensions, self.reason = frozenset(dimensions), reason
+
+
+@contextmanager
+def _may_be_empty(module: IRModule) -> Iterator[None]:
+    """Raises _MayBeEmptyError where a size or an access cannot be decided because data may make a tensor empty."""
+    try:
+        yield
+    except (UndecidedSizeError, AccessError) as error:
+        dimensions = [name for name, symbol in module.dimensions().items() if symbol.low <= 0]
+        if not dimensions:
+            raise
+        raise _MayBeEmptyError(dimensions, error) from None
+
+
+def _compiled(
+    programs: Sequence[ChosenProgram],
+    pieces: Cut | None,
+    model: Model,
+    options: CompileOptions,
+    directory: Path | None,
+    seconds: dict[str, float],
+    code: Generation,
+) -> Executable:
+    """Returns the Executable of ``programs``, which are ``pieces`` of one program where data decide sizes; kernels go
+    to ``code`` as they are lowered, where code generation begins early.
+    """
+    created = []
+    facts: list[dict[str, KernelFacts]] = []
+    grown: list[tuple[StateGrowth, ...]] = []
+    for number, program in enumerate(programs):
+        module, folder = program.module, directory
+        module.declined = declined
+        request_places(module, options.place or {})
+        request_spill(module, options.spill or {})
+        request_aliases(module, {} if options.alias == "auto" else options.alias or {})
+        steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
+        _check_open(module)
+        if directory is not None and number:
+            folder = directory / program_name(number)
+        try:
+            with nullcontext() if pieces is None else _may_be_empty(module):
+                code.begin(module.targets, len(module.prims()))
+                module = run_pipeline(module, steps, folder, seconds, module.sources)
+                with _timed(seconds, "lower"), access_errors(module, generated=not _is_ir(model)):
+                    lowered, variants = lower_kernels(module, code.add)
+        except (UndecidedSizeError, AccessError):
+            if not program.is_spare:
+                raise
+            continue
+        if folder is not None:
+            write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
+        with _timed(seconds, "emit"):
+            created.append((emit(module, lowered, variants), lowered, program.chosen))
+            facts.append(kernel_facts(module, lowered, variants))
+            grown += [growths(module.main)] * max(len(program.chosen), 1)
+    executable, lowered = created[0][:2]
+    known = facts[0]
+    if len(programs) > 1 or programs[0].chosen:
+        executable, lowered, names = together(created)
+        known = {
+            renamed(key, new): each
+            for new, facts_of_one in zip(names, facts, strict=True)
+            for key, each in facts_of_one.items()
+        }
+    described: dict[str, str] = {}
+    if pieces is not None:
+        executable, described = in_segments(executable, pieces)
+    elif any(grown):
+        described[STATES] = growths_text({program_name(number): found for number, found in enumerate(grown)})
+    with _timed(seconds, "codegen"):
+        images = code.images(module.targets, lowered)
+    metadata = {KERNELS: facts_text(known)} | described | _metadata(model, options.on_mismatch, seconds)
+    return replace(executable, modules=images, metadata=metadata)
+
+
+def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
+    """Returns the pieces of the program whose sizes data decide, None where there is none; raises CompileError for
+    several.
+    """
+    found = [cut(program.module) for program in programs]
+    if len(programs) > 1 and any(each is not None for each in found):
+        raise CompileError(
+            "inputs choose among programs of this model, and data decide sizes in these programs; only one of the "
+            "two is supported: fix the inputs by constants="
+        )
+    return found[0]
+
+
+def _host_operators(programs: Sequence[ChosenProgram]) -> str:
+    """Returns a text that lists the nodes that run as Python functions, by what they do."""
+    nodes: dict[str, list[str]] = {}
+    for program in programs:
+        for op in _operations(program.module):
+            if isinstance(op, HostCallOp) and op.builtin.data.startswith(HOST_PREFIX):
+                subject = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
+                nodes.setdefault(subject, []).append(node_name(op))
+    return ", ".join(f"{subject} ({_some(list(dict.fromkeys(names)))})" for subject, names in nodes.items())
+
+
+def _operations(module: IRModule) -> Iterator[Operation]:
+    """Yields the operations of ``module`` and of the programs that its calls run."""
+    yield from module.main.walk()
+    for body in module.bodies.values():
+        yield from _operations(body)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _import(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    options: CompileOptions,
+    not_empty: Collection[str],
+    empties: Empties,
+) -> list[ChosenProgram]:
+    """Imports ``model`` and returns its programs: several where an input or sizes choose which of them runs."""
+    if _is_ir(model):
+        if options.alias == "auto":
+            raise CompileError("alias='auto' is for models of nodes; name outputs and inputs of IR: alias={'y': 'x'}")
+        return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
+    from landbridge.frontend.onnx.data_rules import data_rules
+    from landbridge.frontend.onnx.importer import import_onnx
+
+    o = options
+    rules = data_rules(o.external_data, o.allow_links)
+
+    def created(chosen: Chosen, hosts: bool) -> ImportedModules:
+        others: list[IRModule] = []
+        spares: list[IRModule] = []
+        module = import_onnx(
+            cast(Any, model),  # a model of torch has been exported
+            o.shapes,
+            targets,
+            vdevices,
+            o.extra_outputs,
+            o.constants,
+            o.mutable,
+            o.inputs,
+            o.max_nodes,
+            o.check_indices,
+            _dimensions(o, targets),
+            chosen,
+            not_empty,
+            None if not_empty else others,
+            hosts,
+            empties,
+            None if chosen else spares,
+            rules=rules,
+            alias=o.alias,
+        )
+        return ImportedModules(module, others, [each for each in spares if not is_in_pieces(each)])
+
+    return each_program(created)
+
+
+def _is_ir(model: Model) -> bool:
+    """Returns whether the kernels of ``model`` were given as IR instead of made from a model."""
+    return isinstance(model, IRModule) or is_ir_text(model)
+
+
+def _of_ir(
+    model: Model, targets: tuple[Target, ...], vdevices: tuple[VDevice, ...], options: CompileOptions
+) -> IRModule:
+    o = options
+    if is_ir_text(model):
+        assert isinstance(model, str | Path)
+        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices, o.dims)
+        return import_ir_text(model, targets, vdevices, o.constants)
+    assert isinstance(model, IRModule)
+    _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants, o.dims)
+    if len(model.vdevices) > len(vdevices):
+        raise CompileError(
+            f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
+            f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
+        )
+    return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+
+
+def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[str, Extent] | None:
+    """Returns what is declared of open dimensions; None where targets compile no open dimensions, so that each extent
+    must be known.
+    """
+    if options.dims is None and not all(map(takes_open_extents, targets)):
+        return None
+    return declared_dimensions(options.dims or {})
+
+
+def _check_open(module: IRModule) -> None:
+    """Raises CompileError where a target cannot compile a module with open dimensions."""
+    open_dimensions = module.dimensions()
+    for target in module.targets:
+        if open_dimensions and not takes_open_extents(target):
+            raise CompileError(
+                f"target {target.kind!r} makes code for known shapes only, and {', '.join(open_dimensions)} "
+                f"{'is' if len(open_dimensions) == 1 else 'are'} open; give shapes=, or compile for a CPU"
+            )
+
+
+def _refuse(*of_imports: object) -> None:
+    if any(of_imports):
+        raise CompileError(
+            "shapes=, dims=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; "
+            "this one is IR already (of which text takes constants=)"
+        )
+
+
+def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
+    name = Path(model).stem if isinstance(model, str | Path) else _graph_name(model)
+    metadata = {"model": name, "landbridge": package_version("landbridge"), "on_mismatch": on_mismatch}
+    metadata.update((f"seconds.{phase}", f"{spent:.3f}") for phase, spent in seconds.items())
+    metadata["seconds"] = f"{sum(seconds.values()):.3f}"
+    return metadata
+
+
+def _graph_name(model: object) -> str:
+    return str(getattr(getattr(model, "graph", None), "name", "")) or "model"
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    begin_stage(phase)
+    check_time(phase)
+    began = time.perf_counter()
+    yield
+    seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began

@@ -1,0 +1,1 @@
+"""This process and its helpers: locks, cores, memory and threads, helper processes, collection of garbage."""

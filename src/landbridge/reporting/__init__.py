@@ -1,0 +1,1 @@
+"""Reports to whoever waits for long work: its stages, and warnings that a cached result repeats."""
