@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,7 @@ class BuiltFiles:
 
     def unpack_source(self, folder: Path) -> Path:
         """The folder of the source archive, unpacked below ``folder``."""
-        with tarfile.open(self.source) as archive:
-            archive.extractall(folder, filter="data")
+        shutil.unpack_archive(self.source, folder)
         return folder / self.source.name.removesuffix(".tar.gz")
 
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 from pathlib import Path
 
@@ -17,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 #: What a build of a version reads.
 FILES = (
+    ".gitignore",
     *("pyproject.toml", "hatch_build.py", ".gitattributes", ".git_archival.txt"),
     *("README.md", "CHANGELOG.md", "LICENSE"),
 )
@@ -105,8 +105,7 @@ def test_of_an_archive(clone: Clone, tmp_path: Path, tag: str | None, expected: 
     if tag is not None:
         clone.git("tag", "--annotate", "--message=x", tag)
     clone.git("archive", "--output", str(tmp_path / "archive.tar"), "HEAD")
-    with tarfile.open(tmp_path / "archive.tar") as archive:
-        archive.extractall(tmp_path / "archive", filter="data")
+    shutil.unpack_archive(tmp_path / "archive.tar", tmp_path / "archive")
     assert version(tmp_path / "archive") == expected
 
 
@@ -136,8 +135,7 @@ def test_an_editable_install_and_a_source_archive(clone: Clone, tmp_path: Path) 
     build = [sys.executable, "-P", "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path / "dist")]
     subprocess.run(build, check=True, cwd=clone.folder, env=plain_environment(), capture_output=True)
     (source,) = (tmp_path / "dist").glob("*.tar.gz")
-    with tarfile.open(source) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    shutil.unpack_archive(source, tmp_path / "unpacked")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     assert version(unpacked) == expected
 

@@ -181,7 +181,7 @@ def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[in
 def _is_within(start: Extent, step: Extent, count: Extent, extent: Extent) -> bool:
     """Returns whether each of ``count`` indices from ``start`` on, a number ``step`` apart, is known to be below
     ``extent``."""
-    if isinstance(start, Size) or isinstance(step, Size) or not 0 <= start < extent:
+    if isinstance(start, Size) or isinstance(step, Size) or start < 0 or not never_below(extent, start + 1):
         return False
     last = start + (count - 1) * step
     return bool(never_below(extent, last + 1) if step > 0 else never_below(last, 0))
