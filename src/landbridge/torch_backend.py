@@ -122,7 +122,7 @@ def _why_not(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> str 
     known = [node.meta.get("example_value") for node in graph.graph.nodes if node.op == "placeholder"]
     extents = {str(extent) for value in known if isinstance(value, torch.Tensor) for extent in value.shape}
     if any(isinstance(value, torch.SymInt) and str(value) not in extents for value in known):
-        return "it takes a number that changes and is no extent of a tensor; pass it as a tensor"
+        return "it takes a number that changes and is not an extent of a tensor; pass it as a tensor"
     (output,) = [node for node in graph.graph.nodes if node.op == "output"]
     results = [getattr(node, "meta", {}).get("example_value") for node in output.args[0]]
     if not results or not all(isinstance(result, torch.Tensor) for result in results):

@@ -192,7 +192,7 @@ def test_a_model_in_memory_reads_no_file_of_the_working_folder(tmp_path: Path, m
         for folder in (tmp_path, str(tmp_path), Path()):
             (found,) = lb.Session(lb.compile(source, external_data=folder))(X)
             np.testing.assert_allclose(np.asarray(found), X @ W, rtol=1e-6)
-    with pytest.raises(InputError, match=r"external_data=.*is no folder"):
+    with pytest.raises(InputError, match=r"external_data=.*is not a folder"):
         lb.compile(model(), external_data=tmp_path / "w.bin")
 
 

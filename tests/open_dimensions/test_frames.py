@@ -86,5 +86,5 @@ def test_a_file_keeps_open_frames(tmp_path: Path) -> None:
 def test_a_size_that_no_frame_says() -> None:
     with pytest.raises(lb.InputError, match=r"no frame says what '[HW]' is.*shapes="):
         lb.compile(_identity(), shapes={"x": (1, 3, "H", "W")}, inputs=_camera(shape=(1, 480, 640, 3), resize="linear"))
-    with pytest.raises(lb.ShapeError, match="'FH \\+' is no size"):
+    with pytest.raises(lb.ShapeError, match="'FH \\+' is not a size"):
         lb.compile(_identity(), shapes={"x": (1, 3, 8, 8)}, inputs=_camera(shape=(1, "FH +", 8, 3), resize="linear"))

@@ -202,7 +202,7 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
         ((STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (4,))), r"axis_separators \(4,\)"),
         ((STORAGE, AllocTensor(3, 2, 9 * 48, SHAPE, "float32", "a", (2,))), "6 rows of 40 bytes from byte 0 of row 9"),
         ((STORAGE, AllocTensor(3, 2, 12, SHAPE, "float32", "a", (2,))), "6 rows of 40 bytes from byte 12 of row 0"),
-        ((STORAGE, AllocTensor(3, 0, 0, SHAPE, "float32", "a", (2,))), "register 0 is no storage of rows"),
+        ((STORAGE, AllocTensor(3, 0, 0, SHAPE, "float32", "a", (2,))), "register 0 is not a storage of rows"),
         (
             (STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)), View(4, 3, 0, (60,), "float32")),
             "no view of it has another shape",
@@ -213,7 +213,7 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
                 AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)),
                 AllocTensor(4, 3, 0, SHAPE, "float32", "b", (2,)),
             ),
-            "register 3 is no storage of rows",
+            "register 3 is not a storage of rows",
         ),
         (
             (STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)), HostCall("test.rows", (3, 1), {})),

@@ -42,7 +42,8 @@ def compare(
         float,
         CliOption(
             minimum=0,
-            help="Errors up to this are no difference: onnxruntime's sigmoid is off by 1e-7 where it is near 0.",
+            help="Errors up to this do not count as a difference: onnxruntime's sigmoid is off by 1e-7 where it is "
+            "near 0.",
         ),
     ] = args.SMALL_ERROR,
     every: Annotated[

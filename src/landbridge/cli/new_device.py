@@ -48,7 +48,8 @@ def _check_name(name: str) -> None:
     """Raises InputError unless ``name`` is legal and free as a device, a target kind and part of a module's name."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
         raise InputError(
-            f"{name!r} is no name for a device; legal: lower-case letters, digits and single underscores between them, "
+            f"{name!r} is not a name for a device; legal: lower-case letters, digits and single underscores "
+            "between them, "
             f"a letter first, at most {_LONGEST}, no word of Python's"
         )
     from landbridge.codegen.registry import codegen_kinds

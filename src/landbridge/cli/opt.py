@@ -103,7 +103,7 @@ def _source(module: IRModule) -> str:
     if isinstance(image, DeviceImage) and image.format == "spirv":
         return disassemble(words_of(image.code)) + "\n"
     if not isinstance(image, DeviceImage) or image.format != "opencl-c":
-        raise UsageError(f"kernels of target {target.kind!r} are no text", parameter="--emit-source")
+        raise UsageError(f"kernels of target {target.kind!r} are not text", parameter="--emit-source")
     return image.code.decode()
 
 

@@ -36,7 +36,7 @@ def peers_named(names: Sequence[str]) -> dict[str, Peer]:
     found: dict[str, Peer] = {}
     for name in names:
         if name not in _PEERS:
-            raise LandbridgeError(f"{name!r} is no runtime to measure against; legal: {', '.join(_PEERS)}")
+            raise LandbridgeError(f"{name!r} is not a runtime to measure against; legal: {', '.join(_PEERS)}")
         runtime = _imported(name)
         found[name] = _guarded(name, _PEERS[name], runtime)
     return found

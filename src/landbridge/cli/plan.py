@@ -165,7 +165,7 @@ def _limits(texts: Sequence[str] | None) -> dict[str, int]:
         scope, _, number = text.rpartition("=")
         if not number.isdecimal() or scope in limits:
             raise UsageError(
-                f"{text!r} is no number of bytes, nor SCOPE=BYTES, one for each scope", parameter="--capacity"
+                f"{text!r} is not a number of bytes or SCOPE=BYTES, one for each scope", parameter="--capacity"
             )
         limits[scope] = int(number)
     return limits

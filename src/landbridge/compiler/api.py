@@ -223,7 +223,7 @@ def _check_model(model: object) -> None:
         "BufferedReader": "give its path, or read()",
     }
     way = remedies.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, a torch module, or IR")
-    raise ImportModelError(f"{_article(kind)} is no model: {way}")
+    raise ImportModelError(f"{_article(kind)} is not a model: {way}")
 
 
 def _article(kind: str) -> str:

@@ -201,7 +201,7 @@ def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrappe
         return api
     if isinstance(loaded, DeviceWrapper):
         return loaded
-    raise DeviceError(f"{origin}, the plugin of device {name!r}, is no subclass of DeviceAPI: {loaded!r}")
+    raise DeviceError(f"{origin}, the plugin of device {name!r}, is not a subclass of DeviceAPI: {loaded!r}")
 
 
 def _check(api: type[DeviceAPI] | DeviceAPI, holder: str, name: str | None) -> None:

@@ -91,7 +91,7 @@ def _opened(path: Path) -> int:
         found.errno = error.errno
         raise found from error
     except ValueError as error:
-        raise ExecutableError(f"{str(path)!r} is no name of a file: {error}") from None
+        raise ExecutableError(f"{str(path)!r} is not a name of a file: {error}") from None
 
 
 def _read_header(file: IO[bytes]) -> Header:

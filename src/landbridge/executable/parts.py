@@ -74,7 +74,7 @@ class VDevice:
         """
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise PlacementError(f"{text!r} is no place; legal: 'name', 'name@scope' or 'name@scope[2, 3]'")
+            raise PlacementError(f"{text!r} is not a place; legal: 'name', 'name@scope' or 'name@scope[2, 3]'")
         axes = match["axes"]
         separators = tuple(int(axis) for axis in axes.split(",")) if axes else ()
         return VDevice(match["name"], scope=match["scope"] or GLOBAL_SCOPE, axis_separators=separators)

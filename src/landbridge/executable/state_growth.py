@@ -36,5 +36,5 @@ def growths_of(executable: Executable) -> dict[str, tuple[StateGrowth, ...]]:
     except ValueError as error:
         raise ExecutableError(f"what the file says of its states is no JSON ({error}); save it again") from None
     if not isinstance(found, dict) or not all(isinstance(each, list) for each in found.values()):
-        raise ExecutableError("what the file says of its states is no object of lists; save it again")
+        raise ExecutableError("what the file says of its states is not an object of lists; save it again")
     return {name: tuple(from_json(StateGrowth, each) for each in listed) for name, listed in found.items()}

@@ -127,7 +127,7 @@ def _limit() -> int:
     if not declared:
         return _LIMIT
     if not declared.isascii() or not declared.isdigit():
-        raise InputError(f"{LIMIT}={declared} is no number of bytes; give one such as {_LIMIT}")
+        raise InputError(f"{LIMIT}={declared} is not a number of bytes; give one such as {_LIMIT}")
     return int(declared)
 
 

@@ -138,7 +138,7 @@ def _error(path: str | Path, reason: str, number: int | None = None) -> OutputFi
 
 def _check_text(path: str | Path) -> None:
     if "\0" in os.fspath(path):
-        raise OutputFileError(f"{str(path)!r} is no path of a file: it has a null character")
+        raise OutputFileError(f"{str(path)!r} is not a path of a file: it has a null character")
 
 
 def _location(path: str | Path, sources: Iterable[str | Path]) -> _Location:
@@ -181,7 +181,7 @@ def _check_writable(folder: Path, path: str | Path) -> None:
     if not os.path.lexists(folder):
         raise _error(path, f"the folder {folder} does not exist; make it first", errno.ENOENT)
     if not folder.is_dir():
-        raise _error(path, f"{folder} is no folder; name another", errno.ENOTDIR)
+        raise _error(path, f"{folder} is not a folder; name another", errno.ENOTDIR)
     try:
         with ExitStack() as stack:
             descriptor, hidden = _open_folder(folder, stack), _hidden()

@@ -59,7 +59,7 @@ class InputSpec:
             if not isinstance(letters, str) or len(set(letters)) != len(letters):
                 raise InputError(f"{field} {letters!r} is not legal; give one letter for each axis, such as 'NHWC'")
         if self.layout and self.model_layout and sorted(self.layout) != sorted(self.model_layout):
-            raise InputError(f"layout {self.layout!r} is no permutation of the model's axes {self.model_layout!r}")
+            raise InputError(f"layout {self.layout!r} is not a permutation of the model's axes {self.model_layout!r}")
         if self.resize is not None and self.resize not in get_args(Resize):
             raise InputError(f"resize {self.resize!r} is not legal; give 'nearest', 'linear' or None")
         for field in ("mean", "scale"):
@@ -92,7 +92,7 @@ class InputSpec:
         layout = self.layout or model
         if sorted(layout) != sorted(model):
             raise InputError(
-                f"layout {layout!r} is no permutation of the model's axes {model!r}; name the model's own axes with "
+                f"layout {layout!r} is not a permutation of the model's axes {model!r}; name the model's own axes with "
                 "model_layout= when they are others"
             )
         return layout

@@ -37,7 +37,7 @@ def image_decoder(encoded: Array, *, pixel_format: str = "RGB") -> Array:
         with Image.open(io.BytesIO(encoded.tobytes())) as picture:
             pixels = np.asarray(picture.convert(mode)).reshape(picture.height, picture.width, channels)
     except UnidentifiedImageError as error:
-        raise InputError(f"{encoded.size} bytes are no picture of a format that Pillow knows") from error
+        raise InputError(f"{encoded.size} bytes are not a picture of a format that Pillow knows") from error
     except (OSError, Image.DecompressionBombError) as error:
         raise InputError(f"a picture of {encoded.size} bytes cannot be decoded: {error}") from error
     return np.ascontiguousarray(pixels[:, :, ::-1]) if pixel_format == "BGR" else pixels

@@ -141,7 +141,7 @@ def _needed(block: Block, results: Iterable[SSAValue]) -> list[Operation]:
             continue
         if isinstance(op, memref.StoreOp) or not wanted.isdisjoint(op.results):
             if op.regions:
-                raise UnsupportedOperatorError(f"{op.name} is no scalar operation that is computed at compile time")
+                raise UnsupportedOperatorError(f"{op.name} is not a scalar operation that is computed at compile time")
             found.append(op)
             wanted.update(op.operands)
     return found[::-1]

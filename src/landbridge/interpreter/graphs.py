@@ -56,5 +56,5 @@ def computed(module: IRModule, block: Block, values: Sequence[SSAValue], most_by
             case UnpackOp():
                 arrays[op.result] = unpack_array(arrays[op.source], ints(op.axes), ints(op.tiles), shapes[op.result][0])
             case _:
-                raise UnsupportedOperatorError(f"{op.name} is no operation that is computed at compile time")
+                raise UnsupportedOperatorError(f"{op.name} is not an operation that is computed at compile time")
     return [arrays[v] for v in values]

@@ -67,7 +67,7 @@ def _run_plain(op: Operation, buffers: Buffers) -> None:
         low = [number(extent) for extent in ints(op.low)]
         target[tuple(slice(a, a + e) for a, e in zip(low, source.shape, strict=True))] = source
     else:
-        raise UnsupportedOperatorError(f"{op.name} is no stage that is computed at compile time")
+        raise UnsupportedOperatorError(f"{op.name} is not a stage that is computed at compile time")
 
 
 def _run_steps(op: StepsOp, buffers: Buffers) -> None:

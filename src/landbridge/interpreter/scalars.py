@@ -177,5 +177,5 @@ def rule_of(op: Operation) -> Rule:
         return _integer_comparison(CMPI_COMPARISON_OPERATIONS[op.predicate.value.data])
     rule = _RULES.get(type(op)) or _cast(op)
     if rule is None:
-        raise UnsupportedOperatorError(f"{op.name} is no scalar operation that is computed at compile time")
+        raise UnsupportedOperatorError(f"{op.name} is not a scalar operation that is computed at compile time")
     return rule

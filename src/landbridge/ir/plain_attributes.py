@@ -26,7 +26,7 @@ def int_of(attr: Attribute) -> int:
         return attr.value.data
     if isinstance(attr, SizeAttr):
         return cast(int, attr.data)
-    raise CompileError(f"{attr} is no integer")
+    raise CompileError(f"{attr} is not an integer")
 
 
 def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
@@ -59,7 +59,7 @@ def plain_attribute(value: Any) -> Attribute:
         return ArrayAttr([plain_attribute(each) for each in value])
     if isinstance(value, Mapping):
         return DictionaryAttr({str(name): plain_attribute(each) for name, each in value.items()})
-    raise CompileError(f"{value!r:.60} is no plain data; numbers, text and lists of them are legal")
+    raise CompileError(f"{value!r:.60} is not plain data; numbers, text and lists of them are legal")
 
 
 def plain_data(attribute: Attribute) -> Any:
@@ -75,7 +75,7 @@ def plain_data(attribute: Attribute) -> Any:
         return [plain_data(item) for item in attribute.data]
     if isinstance(attribute, DictionaryAttr):
         return {key: plain_data(value) for key, value in attribute.data.items()}
-    raise CompileError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")
+    raise CompileError(f"attribute {attribute} of a host call is not plain data; legal: numbers, text, lists of them")
 
 
 def integer_at(op: Operation, key: str) -> int | None:

@@ -71,7 +71,7 @@ class GenericOp(linalg.ops.GenericOp):
             raise VerifyException(f"a linalg.generic must state {EXTENTS}, the bounds of its loops")
         extents = loop_extents(self)
         if len(extents) != len(self.iterator_types) or any(at_least(extent, 0) is not True for extent in extents):
-            raise VerifyException(f"{EXTENTS} {extents} are no bounds of {len(self.iterator_types)} loops")
+            raise VerifyException(f"{EXTENTS} {extents} are not bounds of {len(self.iterator_types)} loops")
         cut = self._cut_loops(extents)
         self._verify_results()
         if 0 in extents:
@@ -164,10 +164,11 @@ class StepsOp(IRDLOperation):
                 first = op.iterator_types.data[0].data if op.iterator_types.data else None
                 if first is not IteratorType.PARALLEL or not same(loop_extents(op)[0], self.iterations):
                     raise VerifyException(
-                        f"a stage of lb.steps begins with a loop of {self.iterations} iterations that is no reduction"
+                        f"a stage of lb.steps begins with a loop of {self.iterations} iterations that is not a "
+                        "reduction"
                     )
             elif not isinstance(op, linalg.ops.FillOp | arith.ConstantOp):
-                raise VerifyException(f"{op.name} is no stage of lb.steps; legal: linalg.generic, linalg.fill")
+                raise VerifyException(f"{op.name} is not a stage of lb.steps; legal: linalg.generic, linalg.fill")
 
 
 #: Prefixes of the names of operations that a ForallOp may hold, and its other operations.

@@ -133,7 +133,7 @@ def _stages(block: Block) -> tuple[Operation, ...]:
         if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp | StepsOp | ForallOp):
             stages.append(op)
         elif not isinstance(op, memref.AllocOp | arith.ConstantOp | func.ReturnOp):
-            raise TypeError(f"{op.name} is no stage of a PrimFunc")
+            raise TypeError(f"{op.name} is not a stage of a PrimFunc")
     if len(stages) > 1 and any(isinstance(op, ForallOp) for op in stages):
         raise TypeError("lb.forall is the one stage of its PrimFunc; put others in PrimFuncs of their own")
     return tuple(stages)

@@ -174,7 +174,7 @@ def dtype_of(ty: Attribute) -> str:
     try:
         return _DTYPE_NAMES[ty]
     except KeyError:
-        raise CompileError(f"element type {ty} is no dtype; legal: {', '.join(map(str, _DTYPE_NAMES))}") from None
+        raise CompileError(f"element type {ty} is not a dtype; legal: {', '.join(map(str, _DTYPE_NAMES))}") from None
 
 
 def compute_type(element: Attribute) -> Attribute:
@@ -263,7 +263,7 @@ def shape_of(ty: Attribute) -> tuple[int, ...]:
     where it would have to be one.
     """
     if type(ty) not in _SHAPED:
-        raise CompileError(f"{ty} is no tensor and no memref")
+        raise CompileError(f"{ty} is neither a tensor nor a memref")
     return tuple(cast(AnyMemRef, ty).get_shape())
 
 

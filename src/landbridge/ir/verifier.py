@@ -301,7 +301,7 @@ class _Verifier:
 
     def _prepared(self, op: PreparedOp) -> None:
         if not all(isinstance(buffer.type, MemRefType) for buffer in op.buffers):
-            self.fail(op, "a buffer that is no memref", "buffers of a memory-level @main")
+            self.fail(op, "a buffer that is not a memref", "buffers of a memory-level @main")
 
     def _alloc_tensor(self, op: AllocTensorOp) -> None:
         check_alloc_tensor(op, self.fail)

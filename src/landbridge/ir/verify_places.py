@@ -55,7 +55,7 @@ def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> N
         if not isinstance(ty.memory_space, StringAttr | SpaceAttr):
             fail(op, f"{ty} has no scope", 'a memory space such as "global"')
     elif not isinstance(ty, StorageType):
-        fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
+        fail(op, f"{ty} is not a type of a graph value", "a tensor or a memref")
 
 
 def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, location: VDeviceAttr, fail: Fail) -> None:

@@ -78,7 +78,7 @@ def _read(file: str | os.PathLike[str]) -> _Adapter:
     try:
         content = Path(file).read_bytes()
         if content[4:8] != _MARK:
-            raise ImportModelError("it is no adapter of onnxruntime")
+            raise ImportModelError("it is not an adapter of onnxruntime")
         table = FlatTable.root(memoryview(content))
         values = dict(map(_parameter, table.tables(3)))
         return _Adapter(table.number(0, "i"), table.number(1, "i"), table.number(2, "i"), values)

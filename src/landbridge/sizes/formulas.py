@@ -98,7 +98,7 @@ class SizeFormulas:
                     bound = max(_bound(terms, most), abs(low), abs(high or 0))
                     found = np.clip(_total(terms, known), low, high)
             if bound >= _MOST:
-                raise OverflowError(f"{bound} is no extent")
+                raise OverflowError(f"{bound} is not an extent")
             known.append(found)
             most.append(bound)
         if not self._fit or any(_bound(each, most) >= _MOST for each in self._sums):

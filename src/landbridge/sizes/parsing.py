@@ -24,7 +24,7 @@ def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
         tree = ast.parse(text.strip(), mode="eval").body
         return _extent(tree, symbols)
     except (SyntaxError, RecursionError, ValueError, ZeroDivisionError) as error:
-        raise ShapeError(f"{text!r} is no size: {error}; {_LEGAL}") from None
+        raise ShapeError(f"{text!r} is not a size: {error}; {_LEGAL}") from None
 
 
 def parse_range(name: str, text: str) -> Extent:
@@ -33,7 +33,8 @@ def parse_range(name: str, text: str) -> Extent:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise ShapeError(
-            f"{text!r} is no range of dimension {name!r}; legal are 32..2560, 32.., 32..2560:8, 32..2560:8@320 and 48"
+            f"{text!r} is not a range of dimension {name!r}; legal are 32..2560, 32.., 32..2560:8, 32..2560:8@320 "
+            "and 48"
         )
     low, high, unit, expected = match.groups()
     try:
@@ -89,4 +90,4 @@ def _exactly(left: Extent, right: Extent) -> Extent:
             return Size(terms)
     elif left % right == 0:
         return left // right
-    raise ValueError(f"{left} is no multiple of {right}; // rounds down")
+    raise ValueError(f"{left} is not a multiple of {right}; // rounds down")

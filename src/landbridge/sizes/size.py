@@ -181,7 +181,7 @@ def dimension(
     if most == least:
         return least * multiple_of
     if expected is not None and (expected % multiple_of or not low <= expected <= (expected if high is None else high)):
-        raise ValueError(f"{expected}, the likely size, is no multiple of {multiple_of} in {low} to {high}")
+        raise ValueError(f"{expected}, the likely size, is not a multiple of {multiple_of} in {low} to {high}")
     units = None if expected is None else expected // multiple_of
     return Size(of_atom(Symbol(name, least, most, multiple_of, units), multiple_of))
 

@@ -29,7 +29,7 @@ def _memory_kind(target_kind: str, entry: object) -> MemoryKind:
     if isinstance(entry, MemoryKind):
         return entry
     if not isinstance(entry, Mapping):
-        raise TargetError(f"target {target_kind!r}: {entry!r} is no memory kind; state a dict with 'scope'")
+        raise TargetError(f"target {target_kind!r}: {entry!r} is not a memory kind; state a dict with 'scope'")
     known = [field.name for field in fields(MemoryKind)]
     facts = {str(k): tuple(_frozen(v)) if isinstance(v, list) else v for k, v in entry.items()}
     for name in facts:

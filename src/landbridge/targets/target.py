@@ -306,7 +306,7 @@ def _kind_of(name: str) -> TargetKind:
         if name in registry.names() or (not close and did_you_mean(name, registry.names())):
             raise
         if alternative := instead_of(name):
-            raise TargetError(f"{name!r} is no target: {alternative}") from None
+            raise TargetError(f"{name!r} is not a target: {alternative}") from None
         legal = f"{close}; `landbridge targets` lists them" if close else f"; legal: {', '.join(known)}"
         raise TargetError(f"{error}. Nor is it a tag{legal}") from None
 

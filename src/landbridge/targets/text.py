@@ -29,7 +29,7 @@ def parse(text: str) -> dict[str, object]:
     for word in words[1:]:
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or not name:
-            raise TargetError(f"target {text!r}: {word!r} is no option; options are written -name=value")
+            raise TargetError(f"target {text!r}: {word!r} is not an option; options are written -name=value")
         if name in form:
             raise TargetError(f"target {text!r}: option {name!r} is given twice")
         form[name] = value if equals else True

@@ -2,7 +2,7 @@
 
 Defaults are what a device that shares the host's memory has today; ``Target.from_device("vulkan:0")`` records a
 driver's own. Limits are those of VkPhysicalDeviceLimits (Vulkan 1.3 specification, section 43.1, "Limits"); facts that
-are no numbers there are features of VkPhysicalDeviceFeatures and its extensions (section 42, "Features").
+are not numbers there are features of VkPhysicalDeviceFeatures and its extensions (section 42, "Features").
 """
 
 from __future__ import annotations

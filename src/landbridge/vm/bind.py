@@ -185,7 +185,7 @@ class _Binder:
                 for register in registers:
                     self._registers[register]
             case _:
-                raise BindError(f"{instruction} is no native instruction")
+                raise BindError(f"{instruction} is not a native instruction")
 
     def _call(self, call: ins.Call) -> None:
         if not 0 <= call.module < len(self._images):
@@ -327,7 +327,7 @@ class _Binder:
             case ins.Loop():
                 return self._loop(instruction)
             case _:
-                raise BindError(f"{instruction} is no host instruction")
+                raise BindError(f"{instruction} is not a host instruction")
 
     def _loop(self, loop: ins.Loop) -> tuple[Step, Step]:
         """Returns the step of a loop, and the step that lists what its iterations move."""

@@ -23,7 +23,7 @@ class HostFunction:
         module = str(attributes.get("module", ""))
         operator = REGISTRY.called(name, module)
         if operator is None:
-            raise BindError(f"{name!r} is no host operator; compile the model again")
+            raise BindError(f"{name!r} is not a host operator; compile the model again")
         self.operator: HostOperator = operator
         self._absent = frozenset(cast(Sequence[int], attributes.get("absent", ())))
         self._function = operator.bound(cast(Mapping[str, Any], attributes.get("attributes", {})))

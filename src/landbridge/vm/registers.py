@@ -224,7 +224,7 @@ class Registers:
         if not isinstance(whole.owned, RowMemory) or whole.axis_separators:
             raise BindError(
                 f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
-                "no storage of rows; compile the model again"
+                "not a storage of rows; compile the model again"
             )
         whole.owned.check(instruction.offset, shape, dtype_name, separators)
         return RegisterLocation(

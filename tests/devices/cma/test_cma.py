@@ -224,7 +224,7 @@ def test_nodes_that_are_there_and_not_usable(tmp_path: Path) -> None:
     (tmp_path / "linux,cma").touch()
     first, second = dma_heaps(tmp_path)
     assert (first.name, first.physically_contiguous, second.physically_contiguous) == ("linux_cma", True, None)
-    assert re.search("is no device file", str(first.missing()))
+    assert re.search("is not a device file", str(first.missing()))
 
 
 def test_an_empty_pool_says_how_it_is_filled(tmp_path: Path) -> None:

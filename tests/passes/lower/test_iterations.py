@@ -102,7 +102,7 @@ def test_only_stages_are_iterated() -> None:
     first = block.first_op
     assert isinstance(first, arith.ConstantOp | linalg.ops.FillOp)
     block.insert_op_before(StepsOp(1, [], steps.body.clone()), first)
-    with pytest.raises(VerifyException, match=r"lb\.steps is no stage of lb.steps"):
+    with pytest.raises(VerifyException, match=r"lb\.steps is not a stage of lb.steps"):
         steps.verify_()
 
 

@@ -127,7 +127,7 @@ def test_an_output_names_the_node_that_makes_it():
 
 def test_an_output_that_no_node_makes_has_no_place():
     nodes = [helper.make_node("Concat", ["x", "x"], ["y"], name="twice", axis=0)]
-    with pytest.raises(PlacementError, match="output 'y' is no result of a node of its own"):
+    with pytest.raises(PlacementError, match="output 'y' is not a result of a node of its own"):
         lb.compile(
             model(nodes, [value("x", SHAPE)], [value("y", (2, *SHAPE[1:]))]), {"npu": target()}, place={"y": "npu"}
         )
@@ -193,7 +193,7 @@ def test_rows_and_objects_are_used_again():
             {"global.fast": {"coherent": False, "coherence_granule": 64}},
             "node 'conv' reads input 'x' in scope 'global.fast', .* coherent False; legal: 'global', ",
         ),
-        ({"relu": "npu at home@"}, {}, "is no place; legal: 'name', 'name@scope'"),
+        ({"relu": "npu at home@"}, {}, "is not a place; legal: 'name', 'name@scope'"),
         (
             {"relu": "npu@global.fast"},
             {"global.fast": {"capacity": 4000}},

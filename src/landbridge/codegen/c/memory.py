@@ -19,7 +19,7 @@ def address(e: CEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     """Returns the pointer to an element."""
     kind, pointer = ref.type, e.names[ref]
     if not isinstance(kind, MemRefType):
-        raise CodegenError(f"{kind} is no memref")
+        raise CodegenError(f"{kind} is not a memref")
     if is_row_table(kind):
         row, *indices = indices
         pointer = f"{pointer}[{e.names[row]}]"

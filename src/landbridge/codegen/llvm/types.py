@@ -125,5 +125,5 @@ class MemRefView:
 def view_of(kind: Attribute) -> MemRefView:
     """Returns the addressing of a memref of type ``kind``; raises CodegenError for another type."""
     if not isinstance(kind, MemRefType):
-        raise CodegenError(f"{kind} is no memref")
+        raise CodegenError(f"{kind} is not a memref")
     return MemRefView(kind)

@@ -47,7 +47,7 @@ def _retained(e: CEmitter, mask: SSAValue) -> int:
     """Returns how many lanes, the first ones, a constant mask keeps."""
     first = e.retained.get(mask)
     if first is None:
-        raise CodegenError("a mask that is no constant of leading lanes has no OpenCL C form")
+        raise CodegenError("a mask that is not a constant of leading lanes has no OpenCL C form")
     return int(first)
 
 

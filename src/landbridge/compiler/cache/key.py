@@ -84,7 +84,7 @@ def _serialized(model: object) -> bytes:
         model = serde.serialize_model(model)  # type: ignore[arg-type]
     serialize = getattr(model, "SerializeToString", None)
     if serialize is None:
-        raise NotCacheableError(f"{type(model).__name__} is no file and no message")
+        raise NotCacheableError(f"{type(model).__name__} is neither a file nor a message")
     try:
         return bytes(serialize(deterministic=True))
     except Exception as error:  # over 2 GiB, or another type with such a method

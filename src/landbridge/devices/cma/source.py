@@ -82,7 +82,7 @@ def unusable(node: Path) -> str | None:
     except OSError as error:
         return f"{node}: {error.strerror}"
     if not stat.S_ISCHR(facts.st_mode):
-        return f"{node} is no device file"
+        return f"{node} is not a device file"
     if not os.access(node, os.R_OK | os.W_OK):
         mode = stat.filemode(facts.st_mode)
         return f"{node} is {mode}, of user {facts.st_uid} and group {facts.st_gid}: join that group, or change its mode"

@@ -90,7 +90,7 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
         try:
             source = binary.decode()
         except UnicodeDecodeError as error:
-            raise KernelBuildError(f"opencl:{instance.index}: this is no text in UTF-8: {error}") from error
+            raise KernelBuildError(f"opencl:{instance.index}: this is not text in UTF-8: {error}") from error
     elif not _takes_il(instance):
         raise KernelBuildError(
             f"opencl:{instance.index} ({instance.device.name.strip()}) takes no SPIR-V (no cl_khr_il_program, "

@@ -192,7 +192,7 @@ def _push_constants(r: _Reading, block: int, name: str) -> tuple[tuple[int, str]
         elif opcode == Op.TypeFloat:
             form = {16: "e", 32: "f", 64: "d"}.get(operands[1], "")
         if not form:
-            raise ValueError(f"entry point {name!r} has a push constant that is no number")
+            raise ValueError(f"entry point {name!r} has a push constant that is not a number")
         formats.append((r.member_offsets.get((block, i), 0), f"<{form}"))
     return tuple(formats)
 

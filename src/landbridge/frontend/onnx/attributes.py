@@ -60,7 +60,7 @@ def _text(name: str, value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise ImportModelError(f"attribute {name!r} is no text in UTF-8: {error}") from error
+        raise ImportModelError(f"attribute {name!r} is not text in UTF-8: {error}") from error
 
 
 def attribute_values(node: ir.Node) -> dict[str, Any]:

@@ -28,5 +28,5 @@ OF_THE_MODEL = DataRules()
 def data_rules(folder: str | os.PathLike[str] | None, allow_links: bool) -> DataRules:
     """Returns the rules of these options of ``landbridge.compile``; raises InputError if there is no such folder."""
     if folder is not None and not (isinstance(folder, str | os.PathLike) and Path(folder).is_dir()):
-        raise InputError(f"external_data={folder!r} is no folder; name the one that paths to external data begin at")
+        raise InputError(f"external_data={folder!r} is not a folder; name the one that paths to external data begin at")
     return DataRules(None if folder is None else Path(folder), allow_links)

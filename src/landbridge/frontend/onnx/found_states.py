@@ -10,7 +10,7 @@ import onnx_ir as ir
 from landbridge.executable.state_names import named_states
 from landbridge.frontend.onnx.alias_shapes import declare_unified
 from landbridge.frontend.onnx.attention_caches import CACHES, append_before_attention, may_append
-from landbridge.frontend.onnx.retained_buffers import has_cache, keep_rooms
+from landbridge.frontend.onnx.retained_buffers import has_cache, keep_in_buffers
 from landbridge.frontend.onnx.written_steps import write_steps_in_place
 
 #: By operator: its inputs that are caches, and the outputs that are these with new steps.
@@ -29,7 +29,7 @@ def prepare_states(graph: ir.Graph, alias: Mapping[str, str] | Literal["auto"] |
     write_steps_in_place(graph)
     states = found_aliases(graph) if alias == "auto" else dict(alias or {})
     append_before_attention(graph, states)
-    keep_rooms(graph, states, together=alias == "auto")
+    keep_in_buffers(graph, states, together=alias == "auto")
     declare_unified(graph, states)
     return states
 

@@ -99,7 +99,7 @@ def _plain(c: OpContext) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             if value.ndim != 1 or value.dtype.kind not in "biuf":
                 raise c.unsupported(
-                    f"attribute {name!r} is a tensor that is no list of numbers; host operators get those"
+                    f"attribute {name!r} is a tensor that is not a list of numbers; host operators get those"
                 )
             attributes[name] = value.tolist()
     return attributes

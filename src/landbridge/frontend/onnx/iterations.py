@@ -85,7 +85,7 @@ class Iterations:
         try:
             rows = inner.run_graph(self.body)[first:]
             if not all(map(is_known, rows)):
-                raise UnsupportedOperatorError("\n".join(walk.problems[reported:]) or "a row is no tensor")
+                raise UnsupportedOperatorError("\n".join(walk.problems[reported:]) or "a row is not a tensor")
         except CompileError as error:
             raise UnsupportedOperatorError(
                 f"{self.name}: it has no iterations, and none can be compiled to find the shape of its collected "

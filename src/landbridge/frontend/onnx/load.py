@@ -273,7 +273,7 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
             holds = f"; it holds {', '.join(inside)[:_SHOWN]}" if inside else ""
             raise ImportModelError(f"{name!r} is a folder, and no model{holds}; name a file")
         if not stat.S_ISREG(mode):
-            raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
+            raise ImportModelError(f"{name} is not a regular file; read it and give its bytes")
         check_file_bytes(found.st_size, name)
         if is_ort_file(_beginning(source)):
             proto = model_of_ort(Path(source).read_bytes())

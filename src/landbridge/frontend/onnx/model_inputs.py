@@ -204,7 +204,7 @@ def _frames(
 def _dtype(value: ir.Value) -> str:
     if not isinstance(value.type, ir.TensorType):
         raise UnsupportedOperatorError(
-            f"input {value.name!r} is no tensor ({value.type}); sequences, optionals and maps cannot be compiled"
+            f"input {value.name!r} is not a tensor ({value.type}); sequences, optionals and maps cannot be compiled"
         )
     try:
         return dtype_of_onnx(value.type.dtype)

@@ -36,7 +36,7 @@ def has_cache(node: ir.Node, past: ir.Value, output: ir.Value) -> bool:
     )
 
 
-def keep_rooms(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = False) -> None:
+def keep_in_buffers(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = False) -> None:
     """Keep each state of ``alias`` (outputs to inputs, by name) that ``graph`` computes by such a Concat in its
     buffer.
 
@@ -148,7 +148,7 @@ def _length(
     assert past.shape is not None
     extent = past.shape[axis]
     was = extent if isinstance(extent, int) else extent.value
-    capacity = was if isinstance(was, int) else f"{was or past.name}.room"
+    capacity = was if isinstance(was, int) else f"{was or past.name}.capacity"
     if isinstance(was, str) and shared is not None and isinstance(shared[1], str):
         capacity = shared[1]
     past.shape = ir.Shape([capacity if a == axis else e for a, e in enumerate(past.shape)])

@@ -189,7 +189,7 @@ class _Body:
             )
             subject = f", in which {grown} may change from iteration to iteration," if grown else ""
             raise UnsupportedOperatorError(
-                f"{self.name}: its body{subject} is no program by itself: {error}"
+                f"{self.name}: its body{subject} is not a program by itself: {error}"
             ) from error
 
     def _called(self, group: int) -> str:

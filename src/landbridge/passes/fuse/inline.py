@@ -221,7 +221,7 @@ def _index(s: ScalarBuilder, e: AffineExpr) -> Value:
     if isinstance(e, AffineConstantExpr):
         return s.const(e.value, "index")
     if not isinstance(e, AffineBinaryOpExpr):
-        raise CompileError(f"{e} is no index expression of a stage: it has a symbol")
+        raise CompileError(f"{e} is not an index expression of a stage: it has a symbol")
     lhs, rhs = _index(s, e.lhs), _index(s, e.rhs)
     if e.kind in _INDEX_KINDS:
         return s.binary(_INDEX_KINDS[e.kind], lhs, rhs)

@@ -157,7 +157,7 @@ class _Iteration:
     def _fill(self, op: linalg.ops.FillOp) -> None:
         code, constant = self._code, op.inputs[0].owner
         if not isinstance(constant, arith.ConstantOp):
-            raise CodegenError("linalg.fill of a value that is no constant")
+            raise CodegenError("linalg.fill of a value that is not a constant")
         buffer, kind = self._buffers[op.outputs[0]], op.inputs[0].type
         *rows, extent = shape_of(lowered_type(buffer.type))
         lanes = max(self._vector_bytes // item_bytes(buffer.type), 1)

@@ -178,7 +178,7 @@ def build_nests(prim: PrimView) -> list[Nest]:
         elif isinstance(op, linalg.ops.FillOp):
             constant = op.inputs[0].owner
             if not isinstance(constant, arith.ConstantOp):
-                raise CodegenError("linalg.fill of a value that is no constant")
+                raise CodegenError("linalg.fill of a value that is not a constant")
             fills[op.outputs[0]] = constant.value
         else:
             assert isinstance(op, linalg.ops.GenericOp)
@@ -319,4 +319,4 @@ def scalar_attr(attr: Attribute) -> float | int:
     """Returns the Python number of a scalar constant attribute."""
     if isinstance(attr, FloatAttr | IntegerAttr):
         return attr.value.data
-    raise CodegenError(f"{attr} is no scalar constant")
+    raise CodegenError(f"{attr} is not a scalar constant")

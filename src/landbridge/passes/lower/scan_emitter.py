@@ -38,7 +38,7 @@ class ScanEmitter:
         self._stage = nest.stages[0]
         scan, start = self._stage.scan, self._stage.inits[1]
         if scan is None or start is None:
-            raise CodegenError("a nest that is no running fold has no states")
+            raise CodegenError("a nest that is not a running fold has no states")
         self._scan, self._start = scan, start
         self._iteration = next(iter(sched.inner), None)
 

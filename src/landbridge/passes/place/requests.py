@@ -108,7 +108,9 @@ def _maker(module: IRModule, output: str, number: int) -> str:
     last = module.main.body.block.last_op
     producer = viewed(last.operands[number]).owner if last is not None else None
     if not isinstance(producer, CallOp | HostCallOp):
-        raise PlacementError(f"output {output!r} is no result of a node of its own; place the nodes that it comes from")
+        raise PlacementError(
+            f"output {output!r} is not a result of a node of its own; place the nodes that it comes from"
+        )
     return node_name(producer)
 
 

@@ -37,7 +37,7 @@ class ReachConformance(ConformanceCase):
                     )
                 fits = 0 <= begin < 1 << (kind.dma_address_bits or 64)
                 expect(fits, f"{begin:#x} has more bits than the {kind.dma_address_bits} that the device reaches")
-                expect(begin % kind.alignment == 0, f"{begin:#x} of {scope!r} is no multiple of {kind.alignment}")
+                expect(begin % kind.alignment == 0, f"{begin:#x} of {scope!r} is not a multiple of {kind.alignment}")
             if kind.physically_contiguous and self.capacity(scope) > 16 * _LONG:
                 long = self.alloc(_LONG, scope)
                 begin, end = (addresses.device_address(Region(long, at)) for at in (0, _LONG - 64))

@@ -49,7 +49,7 @@ class WorkspaceConformance(ConformanceCase):
         begins = [addresses.device_address(Region(space)) for space in spaces]
         for space in spaces:
             workspace.free_workspace(space)
-        expect(all(begin % alignment == 0 for begin in begins), f"{begins} are no multiples of {alignment}")
+        expect(all(begin % alignment == 0 for begin in begins), f"{begins} are not multiples of {alignment}")
 
     def test_workspaces_are_given_back(self) -> None:
         """free_workspace gives the bytes back."""
