@@ -27,10 +27,11 @@ class ReloadedWeight(NamedTuple):
 
 
 class Acquisition:
-    """The acquired scopes of ``bindings``, which a program takes for each of its executions, each scope once.
+    """Acquires the scopes of ``bindings`` that are there only while acquired (``DeviceBinding.acquired_by``), each once
+    for each execution of a program, and reloads what they lost since the last one.
 
-    ``residents`` are its weights there. ``preparation``, once set, computes what depends on parameters, and may write
-    there too. One execution runs at a time, as a Session guarantees.
+    ``residents`` are the program's weights in these scopes. ``preparation``, once set, computes what depends on
+    parameters, and may write to the scopes too. One execution runs at a time, as a Session guarantees.
     """
 
     def __init__(self, bindings: Sequence[DeviceBinding], residents: Sequence[ReloadedWeight]) -> None:
@@ -56,14 +57,17 @@ class Acquisition:
         return acquired
 
     def hold(self) -> AbstractContextManager[object]:
-        """Returns a context manager that holds every scope: executions meanwhile find there what earlier ones left.
+        """Returns a context manager that holds every scope, so that executions inside it find there what earlier ones
+        left.
 
-        Raises ScopeBusyError, and holds none.
+        Entering it raises ScopeBusyError where another holds one of them; none is held then.
         """
         return self._all("Session")
 
     def prepare(self) -> None:
-        """Do the preparation: now, or with the next execution where that has scopes to take."""
+        """Run ``preparation`` now; where there are scopes to acquire, with the next execution, which also reloads all
+        weights.
+        """
         if self._scopes:
             self._loaded = {}
         else:
@@ -71,8 +75,11 @@ class Acquisition:
 
     @contextmanager
     def _all(self, whose: str) -> Iterator[Mapping[DeviceScope, int]]:
-        """Hold every scope until the end of the ``with``; yields the number of each one's content. Raises
-        ScopeBusyError.
+        """Hold every scope until the end of the ``with``. Yields the number that ``acquire_scope`` returned for each:
+        it differs from the last one's where the scope lost its content.
+
+        Raises ScopeBusyError, whose text names the holder and ``whose`` (who needs the scope: a run or a Session), and
+        DeviceError for an answer that is no number. No scope stays acquired then.
         """
         with ExitStack() as held:
             contents = {}
@@ -95,7 +102,9 @@ class Acquisition:
             yield contents
 
     def _load(self, contents: Mapping[DeviceScope, int]) -> None:
-        """Load again what was lost since the last time."""
+        """Copy the weights of each scope whose number in ``contents`` changed since the last call, then run
+        ``preparation``.
+        """
         if contents == self._loaded:
             return
         for resident in self._residents:

@@ -25,7 +25,8 @@ Array = np.ndarray[Any, Any]
 def borrow(slot: Slot, value: Any) -> tuple[int, object]:
     """Returns the address of ``value``'s own memory and the object that keeps it alive; an output's must be writable.
 
-    Where each 100 ns counts, callers first check the common case: a plain array that fits and is ``carray``.
+    Where each 100 ns counts, callers first check the common case: a plain array of the slot's dtype and shape whose
+    ``flags.carray`` is set.
 
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
@@ -51,9 +52,10 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
 
 
 def needs_barriers(value: object) -> bool:
-    """Returns whether ``value`` is an array of a board, or a Tensor, in memory that devices see past the host's caches.
+    """Returns whether code of the host must use the memory of ``value`` between cache barriers.
 
-    A plain array over such memory counts as the host's: whoever makes it calls the barriers.
+    True for an array of a board's own library (such as PYNQ's) and for a Tensor, in memory that a device accesses
+    without seeing the host's caches. False for a plain array over such memory: whoever made it calls the barriers.
     """
     if isinstance(value, np.ndarray):
         return type(value) is not np.ndarray and barriers_of_array(value) is not None

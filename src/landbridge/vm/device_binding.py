@@ -36,7 +36,8 @@ ON_MISMATCH = "on_mismatch"
 class DeviceBinding(NamedTuple):
     """Memory ``kind`` of ``device`` for the tensors of one vdevice, from ``allocator`` (None: the process's).
 
-    ``is_other_device``: it is a scope that tensors were placed in, other than the vdevice's own.
+    ``is_other_device``: an earlier vdevice of the program has the same name, so this one is a further scope of that
+    device, in which tensors were placed.
     """
 
     device: Device
@@ -56,7 +57,7 @@ class DeviceBinding(NamedTuple):
 
     @property
     def acquired_by(self) -> AcquiredScopes | None:
-        """Returns the ability that acquires the memory before each run; None where it is always available."""
+        """Returns the device's capability that acquires the memory before each run; None where none is needed."""
         api = self.device.capability(AcquiredScopes)
         if api is None:
             return None
@@ -70,15 +71,19 @@ class DeviceBinding(NamedTuple):
         return self.device == host_device()
 
     def constant_bytes(self, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> int:
-        """Returns the capacity that a constant takes in this memory; raises InputError for rows that are not legal."""
+        """Returns the bytes that a constant takes in this memory, padding included; raises InputError where its rows,
+        of a kind with several dimensions, are not legal.
+        """
         if self.kind.ndim > 1:
             separators = separators_for(shape, axis_separators or None, self.kind)
             return nd_bytes(self.kind, physical_shape(shape, separators), dtype)
         return self.kind.block_bytes(prod(shape) * dtype_facts(dtype).itemsize)
 
     def planned_bytes(self, storage: ins.AllocStorage) -> int:
-        """Returns the capacity that ``storage`` takes in this memory; raises InputError for rows that it cannot
-        hold.
+        """Returns the bytes that ``storage`` takes in this memory, with the padding of rows where it has several
+        dimensions.
+
+        Raises InputError for a shape or dtype whose rows such memory cannot hold.
         """
         if self.kind.ndim == 1 or not storage.shape:
             return storage.nbytes

@@ -25,8 +25,8 @@ def isa() -> str:
 def features() -> frozenset[str]:
     """Returns the CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where they are not known.
 
-    For x86-64 without ``/proc`` they are those that the C library has found, as far as code depends on them. Where
-    there is SVE, ``sve256`` or the like gives the bits of its registers.
+    On x86-64 without ``/proc`` they are the ones that the C library has found, of those that compiled code depends on.
+    Where there is SVE, one is ``sve`` with the bits of its registers, such as ``sve256``.
     """
     return _from_auxiliary_vector() if isa() == "aarch64" else _from_cpuinfo() or _from_c_library()
 
@@ -53,7 +53,9 @@ _LEAVES = {(1, 0): 0, (7, 0): 1, (0x80000001, 0): 2, (7, 1): 6}
 
 
 def _from_c_library() -> frozenset[str]:
-    """Returns the features that glibc found in this processor and whose registers the system saves."""
+    """Returns the x86-64 features that glibc found in this processor and whose registers the system saves, by Linux's
+    names; empty on other processors and without glibc 2.33 or newer.
+    """
     if isa() != "x86_64":
         return frozenset()
     try:

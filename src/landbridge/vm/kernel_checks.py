@@ -11,7 +11,7 @@ from landbridge.errors import IndexRangeError
 
 
 def clear_report(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
-    """Clear the report ``args[0]`` (``landbridge.executable.access_report``): no access was found."""
+    """Set the elements of the report ``args[0]`` (``landbridge.executable.access_report``) to 0, which is no access."""
     args[0][...] = 0
 
 

@@ -29,8 +29,9 @@ _NAMED = 3  # how many kernels of a recording a message names
 
 
 class OwnedBuffer(NamedTuple):
-    """``nbytes`` bytes of the program's own; ``borrowed``: the host memory that they are part of, where code uses it
-    too.
+    """``nbytes`` bytes of the program's own memory, in ``region``.
+
+    ``borrowed``: the Storage of host memory that they are part of, where code of the host uses it too; else None.
     """
 
     region: Region
@@ -39,7 +40,9 @@ class OwnedBuffer(NamedTuple):
 
 
 class BoundBuffer(NamedTuple):
-    """``nbytes`` bytes from ``offset`` on of what is bound to ``register``; ``writes``: kernels write them."""
+    """``nbytes`` bytes from byte ``offset`` on of the memory that is bound to ``register``; ``writes``: whether kernels
+    write them.
+    """
 
     register: int
     offset: int
@@ -51,7 +54,9 @@ Buffer = OwnedBuffer | BoundBuffer | RowTable
 
 
 class BoundLaunch(NamedTuple):
-    """A launch of ``kernels``; each argument is memory of the program's own, or the number of a bound buffer."""
+    """One ``launch`` of ``kernels``. Each argument is a region of the program's own memory, a table of rows, or the
+    index of a bound buffer of the step.
+    """
 
     kernels: LoadedKernels
     launch: Launch
@@ -68,7 +73,9 @@ class KernelsInFlight:
         self._events: list[tuple[str, Event]] = []
 
     def add(self, kernels: str, event: Event | None) -> None:
-        """Record the launch of ``kernels``; without an event it is done, and so, in order, are all before it."""
+        """Record the launch of ``kernels``, a name for messages. None for ``event`` means that it is done, and so are
+        all launches before it, as they run in order.
+        """
         if event is not None:
             self._events.append((kernels, event))
             self._device.state.last_event = event
@@ -100,8 +107,9 @@ class KernelStep:
     """Launches on one device, in order; where the device can record, they are recorded at the first run and replayed
     later.
 
-    ``number`` is the step's number among those in flight. Host memory that takes part is handed to the device before
-    the first launch and back after the last one, unless the two see each other's writes anyway; a run then ends when
+    ``number`` is the key under which an execution keeps the launches of this step that it has not waited for; no two
+    steps that it may have in flight at once have the same. Host memory that takes part is handed to the device before
+    the first launch, and back after the last one where kernels write it and it needs barriers; such a run returns when
     the device is done.
     """
 
@@ -197,9 +205,11 @@ class KernelStep:
             return flight
 
     def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
-        """Returns host memory as the device's: imported the first time it is seen; what it only reads may be copied.
+        """Returns memory of ``tensor`` that kernels of the device can use, for host memory bound to ``buffer``.
 
-        Raises ZeroCopyError for memory that kernels write and the device cannot import.
+        It is the same memory, imported, where the device can do that; else, for memory that kernels only read, a copy
+        on the device, which later runs reuse. Raises ZeroCopyError for memory that kernels write and the device cannot
+        import.
         """
         try:
             return import_tensor(tensor, self.device, writes=buffer.writes)

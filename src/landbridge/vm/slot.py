@@ -125,7 +125,9 @@ class Slot:
             raise
 
     def bind_owned(self, owned: Tensor) -> None:
-        """Bind ``owned``, the program's memory for this slot."""
+        """Bind ``owned``, the program's own memory for this slot, in place of what is bound, and keep it for later
+        runs.
+        """
         self.owned = owned
         if self.owner is not owned:
             self.bind(self.location(owned), owned)
@@ -135,10 +137,10 @@ class Slot:
         return self.owner if isinstance(self.owner, Tensor) else Tensor.from_numpy_view(self.owner)
 
     def lend(self, owner: object) -> Lease | None:
-        """Returns a lease: while it lives, the bytes of a Tensor ``owner`` are not freed, and accesses wait for runs on
-        them.
+        """Returns a Lease of the bytes of ``owner``, after waiting for queued work and other programs' runs on them.
 
-        Waits for what is queued on them, and for runs of others.
+        While the Lease lives, the bytes are not freed, and accesses of them wait for runs of this program. None where
+        ``owner`` is no Tensor.
         """
         if not isinstance(owner, Tensor):
             return None

@@ -49,7 +49,10 @@ RunNative = Callable[..., object]
 
 
 class Runner(Protocol):
-    """An object that executes code and keeps that code and its memory alive. It may be collected at any time."""
+    """An object that executes code and keeps that code and its memory alive; ``stop_at_exit`` takes it.
+
+    Only a weak reference to it is kept, so it may be collected at any time before exit.
+    """
 
     @property
     def entry(self) -> TokenLock:
@@ -107,7 +110,9 @@ def is_exiting() -> bool:
 
 
 def _runtime_of(image: LoadedImage) -> _Runtime:
-    """Returns the runtime of the version of ``image``, which becomes it when it is the first of that version."""
+    """Returns the runtime for ``image``'s version of the native interface. The first image of a version becomes that of
+    its runtime; raises BindError where it lacks the runtime's functions.
+    """
     runtime = next((each for each in _process.runtimes if each.run in image), _process.runtimes[0])
     with _process.lock:
         if runtime.image is None:
@@ -155,8 +160,8 @@ def native_runner(images: Sequence[LoadedImage], threads: int, workspace: Worksp
 
 
 def stop_at_exit(runner: Runner) -> None:
-    """Register ``runner``: exit takes its lock for good before any code goes away; one that is in a run then is
-    kept.
+    """Register ``runner``, so that exit takes its lock for good before any code is unloaded. One whose run is not over
+    by then stays in memory, with its code, until the process ends.
     """
     with _process.lock:
         _process.runners.add(runner)
