@@ -33,8 +33,9 @@ _AT_FIRST = 16
 
 @record(frozen=True, slots=True, eq=False)
 class TakenIterations:
-    """``count`` iterations that were run, with their ``state`` and ``rows``; ``goes_on``: the last one's loop
-    condition.
+    """The ``count`` iterations that were run: ``state`` has the carried values after the last one, ``rows`` the
+    collected rows of each scan output, one array an output; ``goes_on`` is the loop condition that the last one
+    returned.
     """
 
     count: int
@@ -44,9 +45,11 @@ class TakenIterations:
 
 
 class BodyIterations:
-    """Iterations of ``body``, which carries ``carried`` values and is the one ``function`` that ``session`` runs.
+    """Runs iterations of the loop body ``body``, which has ``carried`` carried values and consists of one ``function``,
+    the one of ``session``.
 
-    ``appended``: the numbers of carried values that an iteration returns as it got them, with more elements appended.
+    ``appended``: the indices of those carried values that each iteration returns with new elements appended to what it
+    was given.
     """
 
     def __init__(
@@ -67,8 +70,9 @@ class BodyIterations:
     def of(
         body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
     ) -> BodyIterations | None:
-        """Returns the iterations of ``body``; None where more than the sizes of carried values must be checked between
-        two.
+        """Returns the BodyIterations of ``body``. None where they cannot run in place: its outputs are not exactly
+        those of ``function``, one has strides, an input's elements are dimensions, or a row's size depends on what is
+        carried.
         """
         outputs = {spec.name for spec in function.outputs}
         specs = (*function.inputs, *function.outputs)
@@ -86,12 +90,12 @@ class BodyIterations:
     def take(
         self, first: int, limit: int | None, state: Sequence[Any], captured: Sequence[Any], known: Mapping[str, int]
     ) -> TakenIterations | None:
-        """Run iterations from number ``first`` on, starting with ``state``, until ``limit`` or one whose condition ends
-        the loop.
+        """Run iterations from number ``first`` on, starting with ``state``, until ``limit`` (None: no limit) or until
+        one returns that the loop ends.
 
-        It stops earlier where the sizes of an iteration are not legal, or its memory is not available. ``captured`` are
-        values of the surrounding program, and ``known`` its dimensions. Returns None where no iteration can run in
-        place.
+        Fewer are run where the sizes of an iteration are not legal, or its memory is not available. ``captured`` are
+        the values of the surrounding program that the body uses, ``known`` the sizes of that program's dimensions.
+        Returns None where no iteration was run.
         """
         around = {name: known[name] for name in self._body.dimensions if name in known}
         if open_views or not self._is_possible or not self._takes(captured, around) or self._needed - around.keys():
@@ -113,7 +117,9 @@ class BodyIterations:
         return _AT_FIRST if self._iterations is None else self._iterations.most_ahead
 
     def _takes(self, captured: Sequence[Any], around: Mapping[str, int]) -> bool:
-        """Returns whether ``captured`` have the shapes that are declared for them."""
+        """Returns whether ``captured`` have the shapes that the body declares for them, where ``around`` gives the
+        dimensions.
+        """
         try:
             return all(
                 list(np.shape(value)) == all_at(spec.shape, around)
@@ -125,7 +131,11 @@ class BodyIterations:
     def _with_program(
         self, ahead: IterationsAhead, take: Callable[[IterationProgram], object], *, enough: bool
     ) -> None:
-        """Call ``take`` with the program of iterations, which with ``enough`` has memory for all of those ``ahead``."""
+        """Call ``take`` with the program of iterations; with ``enough`` its memory is first made large enough for the
+        largest iteration of ``ahead``.
+
+        Does not call it where another thread uses the program, or memory or sizes do not permit it.
+        """
         session = self._session
         if not isinstance(session, OpenSession):
             self._with(take, bound_program_of(session), None)
@@ -188,7 +198,10 @@ class _Run:
         return self._ahead
 
     def take(self, iterations: IterationProgram) -> None:
-        """Run iterations until none is left, or the memory of ``iterations`` is not enough for the next."""
+        """Run iterations until none is left, or the memory of ``iterations`` is too small for the next one.
+
+        Runs none while another program or a device shares bound memory, as then each iteration must be checked.
+        """
         inputs = self._of.arguments.captured
         captured = [
             iterations.borrow(register, argument(self._captured[n]), np.shape(self._captured[n]))
@@ -226,7 +239,9 @@ class _Run:
 
 
 def _arguments(body: BodyProgram, carried: int, appended: Sequence[int], function: Function) -> IterationArguments:
-    """Returns the roles of the inputs and outputs of ``function``, which is all of ``body``."""
+    """Returns the position of each input and output of ``function``, which is all of ``body``, by its role in
+    the loop.
+    """
     takes = {spec.name: number for number, spec in enumerate(function.inputs)}
     gives = {spec.name: number for number, spec in enumerate(function.outputs, len(function.inputs))}
     number, goes_on, *inputs = (takes.get(spec.name) for spec in body.inputs)

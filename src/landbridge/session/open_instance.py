@@ -24,20 +24,22 @@ class Instance(Protocol):
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        """Returns the memory that its runs need in each scope."""
+        """Returns the memory that one execution at these sizes needs, an entry for each scope."""
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         """Returns the shape of ``spec``, an input of the open program, at these sizes."""
 
     def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
-        """Resize the Session's recurrent states to these sizes; ``inputs`` are those of the open program, in order.
+        """Resize the Session's recurrent states to these sizes; ``inputs`` are the inputs of the states, in the order
+        in which these were bound, as the open program declares them.
 
-        States that had other sizes become zeros. With ``memory``, of these sizes, they are bound to that.
+        States whose shape changes become zeros. With ``memory``, one (written, read) pair of Tensors of the new shape
+        for each state, they are bound to that and keep its content.
         """
 
     def for_runs(self) -> Session:
-        """Returns the Session, with its runs resized to these sizes; where they had others, nothing is bound
-        afterwards.
+        """Returns the Session after resizing its runs to these sizes. Where they had other sizes, inputs and outputs
+        are no longer bound.
         """
 
     def for_calls(self) -> Session:
@@ -71,7 +73,11 @@ class OwnedInstance:
 
 
 class SharedSession:
-    """A Session that is rebound from size to size, with the sizes that its runs and its calls have now."""
+    """A Session that all sizes of an open program share, and that ``resizing`` resizes.
+
+    ``of_runs`` and ``of_calls`` are the sizes that its runs and its calls have now; None before the first resize, and
+    after one that failed.
+    """
 
     def __init__(self, session: Session, resizing: Resizing) -> None:
         self.session, self.resizing = session, resizing
@@ -80,7 +86,9 @@ class SharedSession:
 
 
 class SharedInstance:
-    """An instance that uses the Session ``shared``; ``at`` returns the program where dimensions have ``values``."""
+    """The instance of ``shared`` at the sizes of ``fit``. ``at`` returns the program for given values of its open
+    dimensions; ``values`` are those of this instance.
+    """
 
     __slots__ = ("_at", "_fit", "_shared", "_values")
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class OpenStates:
-    """The states, as (output, input) pairs, and where their values are: in the instance that ran last, or given since.
+    """The recurrent states of an open program, as (output, input) pairs, and where their values are: in the Session
+    that ran last, or set since then.
 
     A Session has two buffers for a state, which swap, or one that kernels update. Where instances share a Session,
     nothing is copied when sizes change. An instance with its own Session adopts the memory where the host uses it in
@@ -47,7 +48,9 @@ class OpenStates:
         self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 
     def bind(self, output: TensorSpec, input: TensorSpec) -> None:
-        """Make ``output`` of each run the ``input`` of the next; raises InputError where they cannot be a state."""
+        """Make ``output`` of each run the ``input`` of the next. Raises InputError where one of them is in a state
+        already, shapes or dtypes differ, or elements of the input are dimensions.
+        """
         for spec in (output, input):
             if self.has(spec):
                 raise InputError(f"{spec.name!r} is a recurrent state already")
@@ -66,7 +69,9 @@ class OpenStates:
         return any(spec is half for pair in self.pairs for half in pair)
 
     def give(self, name: str, value: Any) -> None:
-        """Set the value with which the next run starts, ``value`` for state ``name``: an array that nobody writes."""
+        """Let the next run start with ``value`` for input ``name`` of a state. The array is not copied before that run,
+        and nobody may write it until then.
+        """
         self._given[name] = value
 
     def take(self) -> tuple[Halves, ...] | None:
@@ -76,14 +81,20 @@ class OpenStates:
         return state_memory(self.holder)
 
     def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
-        """Let the next run continue with ``memory``, or with new memory; ``sizes``: dimensions that it declares."""
+        """Let the next run continue with ``memory``, a pair of Tensors for each state; None: with new memory, zeroed.
+
+        ``sizes`` are the dimensions that the state determines (its capacity), by name. Values that were set are
+        dropped.
+        """
         self._pending, self._is_new = None if memory is None else tuple(memory), memory is None
         self._sizes, self._given = dict(sizes), {}
         if self.holder is not None:
             self._allocating, self.holder = self.holder, None
 
     def allocate(self, number: int, shape: Sequence[int]) -> Halves:
-        """Returns new memory of ``shape``, zeroed, for pair ``number``: the host's before the first run."""
+        """Returns new memory of ``shape``, zeroed, for state ``number``: host memory, once for both halves, where no
+        Session has run yet.
+        """
         session = self.holder or self._allocating
         if session is not None:
             return allocate_state(session, number, shape)
@@ -97,10 +108,12 @@ class OpenStates:
         shapes: Mapping[str, Sequence[int]],
         elements: Mapping[str, Sequence[int]],
     ) -> dict[str, Sequence[int]]:
-        """Returns ``shapes`` of inputs with those of states added: as given, else as the others imply, else as they are
-        now.
+        """Returns ``shapes``, the shapes of inputs by name, with those of states added: the shape of a value that was
+        set, else the one that the other inputs imply, else the one that the state has now.
 
-        Raises ShapeError where shapes do not fit, InputError where a state that must be carried does not.
+        ``specs`` are all inputs of the program, ``elements`` the elements of those that give dimensions, by name.
+        Raises ShapeError where shapes contradict each other, InputError where the size of a state is not known or does
+        not fit.
         """
         found = dict(shapes) | {name: value.shape for name, value in self._given.items()}
         bound = BoundSizes()
@@ -194,7 +207,9 @@ class OpenStates:
 
     @property
     def carried_shapes(self) -> tuple[tuple[int, ...], ...] | None:
-        """Returns the shapes of all states where the next run starts with those of the last one, else None."""
+        """Returns the shapes of all states where the next run continues those of the last one; None where it
+        does not.
+        """
         return None if self._given or self.holder is None else self.shapes
 
 

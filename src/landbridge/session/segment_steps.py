@@ -74,9 +74,10 @@ class SegmentSteps:
     def run(
         self, given: Mapping[str, Any], borrowed: Set[str], around: Mapping[str, int] | None = None
     ) -> dict[str, Any]:
-        """Returns the values of a run, by name; those of ``given`` that are ``borrowed`` are used in place or refused.
+        """Returns all values of a run, those of ``given`` included, by name.
 
-        ``around``: the dimensions of the program that runs these. Raises ShapeError for sizes that do not fit.
+        ``borrowed``: the names of those of ``given`` that must be used in place, or are refused. ``around``: the
+        dimensions of the program that runs these segments. Raises ShapeError for sizes that do not fit.
         """
         sizes = BoundSizes()
         sizes.values.update(around or {})
@@ -100,7 +101,10 @@ class SegmentSteps:
 
 
 def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
-    """Returns the ``guards`` that the ``known`` dimensions do not decide; raises ShapeError where one does not hold."""
+    """Checks the ``guards`` whose dimensions are all in ``known``; returns the others, which are checked later.
+
+    Raises ShapeError for one that is violated.
+    """
     left = []
     for guard in guards:
         names = dimensions_of([guard.found, guard.legal]).keys()
@@ -112,7 +116,7 @@ def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGua
 
 
 class ProgramPiece:
-    """One function of the program, and its Session."""
+    """One function of a program, with a Session of its own, made with ``options``."""
 
     def __init__(self, executable: Executable, name: str, options: Mapping[str, Any]) -> None:
         function = executable.functions[name]
@@ -136,7 +140,12 @@ class ProgramPiece:
             self.session.set_params({name: value for name, value in values.items() if name in mine})
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
-        """Returns the outputs by name; raises ShapeError where a dimension is 0 and the code requires at least 1."""
+        """Returns the outputs of the function by name, for the inputs of it that ``values`` has by name.
+
+        ``known`` are the sizes of dimensions. Inputs in ``borrowed`` are passed as they are, so the Session uses them
+        in place or refuses them. Where a dimension is 0 and no output has elements, no code runs. Raises ShapeError
+        where a dimension is 0 and the code requires at least 1.
+        """
         empty = [name for name in self._dimensions if known.get(name) == 0]
         if empty and (outputs := _without_elements(self.function, known)) is not None:
             return outputs
@@ -157,13 +166,17 @@ class ProgramPiece:
         return dict(zip(self._outputs, found, strict=True))
 
     def _dimensions_at(self, known: Mapping[str, int]) -> np.ndarray[Any, Any]:
-        """Returns the values of the dimensions that the function takes as an input."""
+        """Returns the input of the function that holds dimensions: int64, one element for each, with their sizes in
+        ``known``.
+        """
         spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
         return np.array([_at(e, known) for e in spec.elements], np.int64)
 
 
 class _Call:
-    """A host operator or a value that is read, and the dimensions that its results give."""
+    """A host operator, a loop or branch of separate programs, or elements that are read, and the dimensions that its
+    results determine.
+    """
 
     def __init__(self, call: DataCall, piece: MakesPiece) -> None:
         self._call = call
@@ -178,7 +191,11 @@ class _Call:
         self._extents = [_text(spec.shape) for spec in call.outputs]
 
     def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
-        """Add the results to ``values``, and the dimensions that they give to ``known``."""
+        """Execute the call on ``values``; its results are added to them by name, and the dimensions that these
+        determine to ``known``.
+
+        Raises ShapeError where a result has not the dtype, rank or sizes that were declared.
+        """
         call = self._call
         for name, elements in self._read:
             self._learn(elements, _whole(array_of(values[name]), call.node), known, "an element")
@@ -200,7 +217,7 @@ class _Call:
             values[spec.name] = found
 
     def _results(self, given: Sequence[Any], known: Mapping[str, int]) -> Sequence[np.ndarray[Any, Any]]:
-        """Returns the results of the operator, or of the separate programs that are called in its place."""
+        """Returns the results of the operator, or those of the loop or of the branch that the condition selects."""
         if self._function is not None:
             return self._function([array_of(x) for x in given if x is not None])
         try:
@@ -232,7 +249,7 @@ class _Call:
 
 
 def _text(extents: Sequence[Extent]) -> list[_Form]:
-    """Returns each of ``extents``, with the dimension that it is, if it is one."""
+    """Returns each of ``extents`` with the name of its dimension where it is just one dimension, else with None."""
     return [(extent, _dimension(extent)) for extent in extents]
 
 
@@ -272,7 +289,7 @@ class _Body:
 
 
 def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
-    """Returns the elements of ``array``, which gives sizes, as a list of integers."""
+    """Returns the elements of ``array``, which are sizes, as integers; raises ShapeError for one with a fraction."""
     values = array.reshape(-1).tolist()
     if any(number != int(number) for number in values):
         raise ShapeError(f"node {node!r}: {values} says sizes; whole numbers are legal")
@@ -284,7 +301,9 @@ def _at(extent: Extent, known: Mapping[str, int]) -> int:
 
 
 def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
-    """Returns the outputs of ``function`` where none of them has elements; None where one has."""
+    """Returns the outputs of ``function`` as empty arrays, by name, where each has an extent of 0; None where one has
+    elements.
+    """
     outputs = {}
     for spec in function.outputs:
         shape = tuple(_at(extent, known) for extent in spec.shape)

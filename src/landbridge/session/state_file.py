@@ -29,7 +29,9 @@ _LARGEST_FACTS = 16 << 20
 
 @record(frozen=True)
 class StatePart:
-    """One state of a file: input ``name``, its ``dtype``, and the ``shape`` of the steps that are filled."""
+    """One recurrent state in a file: the ``name`` of its input, its ``dtype`` (a name such as ``float32``), and the
+    ``shape`` of its steps that are filled.
+    """
 
     name: str
     dtype: str
@@ -37,7 +39,11 @@ class StatePart:
 
 
 def write_state(path: str | Path, model: str, length: int | None, parts: Sequence[StatePart], values: Any) -> None:
-    """Write ``values``, an array for each of ``parts``, whole or not at all; raises OutputFileError."""
+    """Write ``values``, an array for each of ``parts``, to the file ``path``: completely, or not at all.
+
+    ``length`` is the number of filled steps (None where the states do not grow), ``model`` the name that ``read_state``
+    compares. Raises OutputFileError.
+    """
     facts = {
         "format": _FORMAT,
         "model": model,

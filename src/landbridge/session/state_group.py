@@ -22,20 +22,22 @@ class StateMemory(Protocol):
     """Holds the memory of the state that runs continue."""
 
     def take(self) -> tuple[Halves, ...] | None:
-        """Returns the memory of each pair; None where there is none yet, as sizes are those of the first run."""
+        """Returns the memory of each state; None before the first run decides its sizes."""
 
     def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
-        """Let runs continue with ``memory``, or with new memory, zeroed; ``sizes``: dimensions that it declares."""
+        """Let runs continue with ``memory``; None: with new memory, zeroed. ``sizes`` are the dimensions that the state
+        determines, by name.
+        """
 
     def allocate(self, number: int, shape: Sequence[int]) -> Halves:
         """Returns new memory of ``shape``, zeroed, for pair ``number``."""
 
 
 class StateContents:
-    """What one state holds: ``length`` steps, of ``capacity``; both 0 and None for a state that does not grow.
+    """The contents of one State: ``length`` of ``capacity`` steps are filled (0 and None where it does not grow).
 
-    ``sizes`` are the dimensions that are the capacity, by name. ``parked`` is the memory while runs continue another
-    state; None before there is any.
+    ``sizes`` has, by name, the dimensions that are the capacity. ``parked`` is its memory while runs continue another
+    State; None where no memory was allocated yet.
     """
 
     def __init__(self, capacity: int | None, sizes: Mapping[str, int]) -> None:
@@ -44,7 +46,9 @@ class StateContents:
         self.parked: tuple[Halves, ...] | None = None
 
     def check_step(self, before: int, after: int) -> None:
-        """Raises unless a run may continue from ``before`` steps to ``after``, before it writes anything."""
+        """Raises InputError unless ``before`` is the current length, and StateCapacityError where ``after`` steps
+        exceed the capacity. A run is checked before it writes anything.
+        """
         if before != self.length:
             way_out = (
                 f"give it lengths that continue from {self.length}"
@@ -61,7 +65,7 @@ class StateContents:
 
 
 class StateGroup:
-    """The states of a Session: they have the same ``facts``, and the memory of one of them is bound."""
+    """The States of one Session: all have the same ``facts``, and the memory of one, ``current``, is bound."""
 
     def __init__(self, facts: StateFacts, memory: StateMemory, entry: Entry, model: str) -> None:
         self.facts, self.memory, self.entry, self.model = facts, memory, entry, model
@@ -71,7 +75,7 @@ class StateGroup:
         self._after: int | None = None
 
     def continue_with(self, contents: StateContents) -> None:
-        """Let the next runs continue ``contents``, and the state before keep what it has."""
+        """Bind the memory of ``contents`` for the next runs; the State that was bound keeps its memory and content."""
         before = self.current
         if before is contents:
             return
@@ -81,11 +85,13 @@ class StateGroup:
         self.current, contents.parked = contents, None
 
     def memory_of(self, contents: StateContents) -> tuple[Halves, ...] | None:
-        """Returns the memory of ``contents``; None where there is none yet."""
+        """Returns the (written, read) Tensors of each recurrent state of ``contents``, bound or parked; None where no
+        memory was allocated yet.
+        """
         return self.memory.take() if self.current is contents else contents.parked
 
     def replace_memory(self, contents: StateContents, memory: tuple[Halves, ...] | None) -> None:
-        """Let ``contents`` be in ``memory``."""
+        """Make ``memory`` the memory of ``contents``; None: new memory, zeroed, at its next run."""
         if self.current is contents:
             self.memory.put(memory, contents.sizes)
         else:
@@ -107,13 +113,13 @@ class StateGroup:
             self._after = max(after for _, after in steps)
 
     def commit(self) -> None:
-        """Note that the run that was begun is over."""
+        """Set the length of the current State to what ``begin`` computed; called when the run is over."""
         if self.current is not None and self._after is not None:
             self.current.length = self._after
         self._after = None
 
     def lengths(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Returns the values of inputs that say how many steps the state has, by name."""
+        """Returns the values of those inputs that are the length of the state, by input name."""
         length = 0 if self.current is None else self.current.length
         return {spec.name: np.full(spec.shape, length, spec.dtype) for spec in self.facts.lengths}
 
@@ -140,7 +146,7 @@ class StateGroup:
 
 
 def _steps(growth: StateGrowth, sizes: Mapping[str, int], read: Callable[[str], Any]) -> tuple[int, int]:
-    """Returns how many steps a state has before and after a run."""
+    """Returns how many steps a state has before and after a run with ``sizes``; ``read`` returns an input by name."""
     first = int(np.max(np.asarray(read(growth.positions)), initial=0)) if growth.positions else 0
     return first + _at(growth.before, sizes), first + _at(growth.after, sizes)
 
