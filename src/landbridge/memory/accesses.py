@@ -33,7 +33,9 @@ def any_view_open() -> bool:
 
 @record(frozen=True, slots=True, eq=False)
 class Access:
-    """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` names the user in messages."""
+    """A use of the bytes ``start <= b < stop`` of a Storage, counted from its first one, by ``thread``. ``holder``
+    names the user in messages.
+    """
 
     start: int
     stop: int
@@ -42,11 +44,15 @@ class Access:
     thread: int = field(default_factory=get_ident)
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Returns whether this access and another one of that range exclude each other."""
+        """Returns whether this access and one of ``start <= b < stop`` must not happen at once: the ranges share a
+        byte, and one of the two writes.
+        """
         return (self.writes or writes) and self.start < stop and start < self.stop
 
     def refuse(self, start: int, stop: int, writes: bool, subject: str) -> None:
-        """Raises HostAccessError when this is an open view that conflicts with ``subject``."""
+        """Raises HostAccessError when this open view conflicts with an access of ``start <= b < stop`` by
+        ``subject``.
+        """
         if self.conflicts(start, stop, writes):
             raise HostAccessError(
                 f"{subject} {'writes' if writes else 'reads'} bytes {start} to {stop} while {self.holder} is open; "
@@ -56,14 +62,16 @@ class Access:
 
 @record(frozen=True, slots=True, eq=False)
 class Queued:
-    """An access that a device does later, with the queued work that ends it."""
+    """An access by work that is queued on a device; ``use`` tells when that work is over."""
 
     access: Access
     use: QueuedUse
 
 
 class Tenant(Protocol):
-    """A program's use of bytes that it is bound to; it happens in whichever thread runs the program."""
+    """A program's binding to bytes of a Storage. It counts as a use of them during each run of the program, whichever
+    thread runs it.
+    """
 
     @property
     def may_write(self) -> bool:
@@ -78,7 +86,7 @@ class Tenant(Protocol):
         """Returns the program that uses the bytes."""
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Returns whether an access of that range must not happen during a run of the program."""
+        """Returns whether an access of ``start <= b < stop`` must not happen during a run of the program."""
 
 
 class UsingProgram(Protocol):
@@ -101,7 +109,9 @@ class UsingProgram(Protocol):
 
 
 def _forget_other_threads() -> None:
-    """Forget, in a child process, what other threads of the parent had open."""
+    """Remove from ``open_views``, in a child process after ``fork``, the views that other threads of the parent had
+    open.
+    """
     for known in list(open_views):
         if not isinstance(known, Access) or known.thread != get_ident():
             open_views.pop(known, None)

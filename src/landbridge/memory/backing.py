@@ -21,10 +21,12 @@ from landbridge.process.locks import new_lock
 
 
 class Backing:
-    """The record of one piece of memory, which lives as long as a Storage over it does.
+    """The record of one piece of memory: queued accesses, programs bound to it, and coherence. It lives as long as a
+    Storage over it does.
 
-    Each access comes with ``origin``: the byte at which the Storage begins whose bytes it counts. Everything may be
-    called from any thread; lists are replaced, never changed in place, and only while ``changing`` is held.
+    An Access counts bytes from the beginning of its Storage; the ``origin`` that comes with it is the byte of this
+    Backing where that Storage begins. ``start`` and ``stop`` of the methods are bytes of this Backing. Everything may
+    be called from any thread; lists are replaced, never changed in place, and only while ``changing`` is held.
     """
 
     __slots__ = ("__weakref__", "domains", "locks", "merged", "order", "queued", "tenants")
@@ -42,8 +44,8 @@ class Backing:
         self.locks: tuple[Sized, ...] = ()
 
     def add_domain(self, domain: CoherenceDomain) -> None:
-        """Add ``domain``, whose barriers all accesses of the bytes use from now on, runs of the host in place
-        included.
+        """Add ``domain``: from now on all accesses of the bytes call its barriers, also runs that use them in place on
+        the host.
         """
         with changing:
             self.domains += (domain,)
@@ -63,7 +65,9 @@ class Backing:
         )
 
     def wait_for_queued(self, start: int, stop: int, writes: bool, queue: Queue | None) -> None:
-        """Wait for the queued accesses that an access of ``start <= b < stop`` on ``queue`` must follow."""
+        """Wait for the queued accesses that an access of ``start <= b < stop`` on ``queue`` must follow (None: an
+        access of the host). Work on ``queue`` itself is not waited for.
+        """
         for origin, queued in self.queued:
             if queued.access.conflicts(start - origin, stop - origin, writes) and (
                 queue is None or queued.use.queue != queue
@@ -72,9 +76,9 @@ class Backing:
         self.forget_done()
 
     def wait_for_runs(self, start: int, stop: int, writes: bool, program: UsingProgram | None) -> None:
-        """Wait for runs of other threads that an access of ``start <= b < stop`` must follow.
+        """Wait for the runs in other threads that an access of ``start <= b < stop`` must follow.
 
-        ``program``: the one whose lock this thread holds.
+        ``program``: the program whose lock this thread holds, which is not waited for.
         """
         if all(self.locks):
             return
@@ -95,15 +99,16 @@ class Backing:
                 self.queued = tuple(entry for entry in self.queued if entry[1] not in done)
 
     def add_tenant(self, origin: int, tenant: Tenant) -> None:
-        """Make accesses wait for the runs of ``tenant``, for as long as that lives.
+        """Make accesses wait for the runs of ``tenant``'s program, for as long as ``tenant`` lives; only a weak
+        reference to it is kept.
 
-        Runs of several programs that share the bytes, and do not only read them, happen one after another.
+        Runs of several programs that share the bytes happen one after another where one of these may write them.
         """
         with changing:
             self._have_tenants([*self.live_tenants(), (origin, tenant)])
 
     def live_tenants(self) -> list[tuple[int, Tenant]]:
-        """Returns the programs that the bytes are bound to now."""
+        """Returns the bindings of programs to the bytes that exist now, each with its origin."""
         return [(origin, tenant) for origin, known in self.tenants if (tenant := known()) is not None]
 
     def _have_tenants(self, tenants: list[tuple[int, Tenant]]) -> None:

@@ -12,8 +12,9 @@ from landbridge.errors import HostViewError, ZeroCopyError
 
 
 class BorrowedFile:
-    """The file behind descriptor ``source.fd``, which the caller owns; its size is checked before each use of its
-    memory.
+    """The file of descriptor ``source.fd``, whose size is checked before each use of the memory that it backs.
+
+    The descriptor is duplicated, so the caller may close its own; the duplicate is closed with this object.
     """
 
     def __init__(self, source: DmaBuf) -> None:
@@ -35,7 +36,9 @@ class BorrowedFile:
 
     @property
     def can_shrink(self) -> bool:
-        """Returns whether the file can get shorter: not a dma-buf, nor a memfd that is sealed against it."""
+        """Returns whether someone could make the file shorter. False for a dma-buf and for a memfd that is sealed
+        against it.
+        """
         if not self._is_regular:
             return False
         try:
@@ -44,7 +47,7 @@ class BorrowedFile:
             return True
 
     def check(self) -> None:
-        """Raises HostViewError where the file no longer holds the range."""
+        """Raises HostViewError where the file has become shorter than the end of the range ``source``."""
         size = os.fstat(self._file).st_size if self._is_regular else self._end
         if size < self._end:
             raise HostViewError(

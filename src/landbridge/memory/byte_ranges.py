@@ -6,7 +6,7 @@ Range = tuple[int, int]
 
 
 class ByteRanges:
-    """A set of bytes that starts empty. Few ranges are expected, so a plain sorted list is enough."""
+    """A mutable set of byte numbers, empty at first. Few ranges are expected, so a plain sorted list is enough."""
 
     __slots__ = ("_ranges",)
 
@@ -52,7 +52,7 @@ class ByteRanges:
         return bool(self._ranges)
 
     def shifted(self, by: int) -> ByteRanges:
-        """Returns the set with every byte moved by ``by``."""
+        """Returns a new set with ``by`` added to every byte number."""
         moved = ByteRanges()
         moved._ranges = [(low + by, high + by) for low, high in self._ranges]
         return moved

@@ -25,7 +25,9 @@ class LoggingAllocator(Adaptor):
         self._log = logger
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """Returns a block of ``upstream``, and logs the request."""
+        """Returns a block of ``upstream``, and logs the request; raises OutOfMemoryError as ``upstream`` does, logged
+        as a warning.
+        """
         try:
             block = self.upstream.allocate(size, alignment, queue)
         except OutOfMemoryError as error:

@@ -17,10 +17,10 @@ from landbridge.shapes.physical import nd_bytes
 
 
 class NaiveAllocator(ProcessBound):
-    """Allocates each block from the device, and frees it once its last use is done, which it waits for.
+    """Allocates a Space of the device for each block. To free a block it waits for the last use of it.
 
-    It serves every scope, n-D ones too. ``shared``: blocks that other processes and devices can map, where the device
-    makes a difference.
+    It serves every scope, n-D ones too. ``shared``: blocks are memory that other processes and devices can map, for
+    devices that allocate such memory separately.
     """
 
     _instead: ClassVar[str] = "name an allocator in memory_cfg where it is used"
@@ -66,7 +66,9 @@ class NaiveAllocator(ProcessBound):
         return granted(space, self.device, "alloc_data_space_nd")
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Wait for ``uses`` and free the Space of ``block``, unless it was lost with its device."""
+        """Wait for ``uses`` and free the Space of ``block``. Does nothing where the device is lost, and its memory with
+        it.
+        """
         if self.device.is_lost:
             return
         wait_for(uses)

@@ -36,9 +36,10 @@ _MOST_GROWTH = 64 << 20  # when it exceeds what is needed
 
 
 class PoolState(NamedTuple):
-    """The bytes of a pool at one moment: taken from upstream, out in blocks, unused, and in the largest unused run.
+    """The bytes of a pool at one moment: taken from upstream, used by blocks, unused, and those of the largest unused
+    range.
 
-    Parked blocks count as used.
+    Blocks that came back and that queued work still uses count as used.
     """
 
     reserved_bytes: int
@@ -49,7 +50,9 @@ class PoolState(NamedTuple):
 
 @record(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
-    """A block of ``pool`` that was cut from ``chunk`` of ``chunks``, with the size and alignment of its request."""
+    """A block of ``pool`` that was cut from ``chunk`` of ``chunks``, from byte ``begin`` of it on. ``key`` has the size
+    and alignment of the request, in bytes.
+    """
 
     pool: PooledAllocator
     chunks: Chunks
@@ -59,11 +62,13 @@ class _Cut(Block):
 
 
 class PooledAllocator(Downstream):
-    """Retains returned blocks, up to ``cap`` bytes taken from ``upstream`` (None: no limit); ``trim()`` releases them.
+    """Retains returned blocks for later requests. At most ``cap`` bytes (None: no limit) are taken from ``upstream`` at
+    any time; ``trim()`` returns unused ones.
 
-    Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset alignment or
-    coherence granule, whichever is largest. The pool takes at least ``chunk`` bytes at a time from upstream, or what a
-    block needs where upstream has less. All of it goes back to upstream with the pool.
+    Blocks are aligned to ``granule`` bytes or more, and no two share a granule: pass the kind's alignment, offset
+    alignment or coherence granule, whichever is largest. The pool takes at least ``chunk`` bytes at a time from
+    upstream, or what a block needs where upstream has less. All of it returns to upstream when the pool is collected,
+    which cannot be before its last block is back.
     """
 
     def __init__(self, upstream: Allocator, *, granule: int = 64, cap: int | None = None, chunk: int = _CHUNK) -> None:
@@ -86,7 +91,7 @@ class PooledAllocator(Downstream):
 
     @property
     def state(self) -> PoolState:
-        """Returns the bytes of the pool now, after merging everything that came back."""
+        """Returns the bytes of the pool now; blocks that came back are merged into unused ranges first."""
         self._settle()
         with self._lock:
             self._reclaim()
@@ -100,7 +105,11 @@ class PooledAllocator(Downstream):
         return self._small.nbytes + self._large.nbytes
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """Returns a block of ``size`` rounded up to the granule, from the pool when it has one."""
+        """Returns a block of ``size`` bytes rounded up to the granule, from the pool when it has one; on ``queue`` it
+        may be one that earlier work of that queue still uses.
+
+        Raises OutOfMemoryError at the cap and where upstream does, InputError for a size that is not in bytes.
+        """
         granule = self._granule
         try:
             key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
@@ -149,7 +158,9 @@ class PooledAllocator(Downstream):
         self._keep(block)
 
     def trim(self) -> int:
-        """Wait for parked blocks and give every chunk without used blocks to upstream; returns the bytes given back."""
+        """Wait for the uses of returned blocks and give every chunk without used blocks to upstream; returns their
+        bytes.
+        """
         self._settle(wait=True)
         with self._lock:
             self._reclaim()
@@ -174,8 +185,8 @@ class PooledAllocator(Downstream):
     def _settle(
         self, key: tuple[int, int] | None = None, queue: Queue | None = None, *, wait: bool = False
     ) -> _Cut | None:
-        """Make parked blocks that are done available, with ``wait`` after waiting; returns one of ``key`` for
-        ``queue``.
+        """Make those parked blocks available whose uses are over, after waiting for them with ``wait``. Returns a block
+        of ``key``: an available one, or one that only work on ``queue`` still uses; None where there is none.
 
         It asks the device, so the caller must not hold the lock. Each iteration of the loop has one parked block to
         itself.
@@ -201,7 +212,7 @@ class PooledAllocator(Downstream):
         return found
 
     def _reclaim(self) -> None:
-        """Returns the waiting blocks to their chunks and clear their lists."""
+        """Give the waiting blocks back to their chunks and remove their lists; the caller holds the lock."""
         for key in list(self._waiting):
             waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have come in between
             while waiting:
@@ -212,7 +223,11 @@ class PooledAllocator(Downstream):
                 block.chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
 
     def _join(self, chunks: Chunks, size: int, alignment: int) -> None:
-        """Replace unused chunks by one that ``size`` bytes fit in, so that no smaller one stays beside it."""
+        """Replace the unused chunks by a single one that ``size`` bytes fit in, so that no smaller one stays allocated
+        with it.
+
+        Does nothing where the cap or the largest legal size would be exceeded, or upstream has no such range.
+        """
         unused = chunks.unused()
         there, aligned = sum(chunk.block.nbytes for chunk in unused), max(alignment, self._page)
         nbytes = max(there, round_up(size, self._page))

@@ -19,7 +19,7 @@ from landbridge.records import record
 
 @record(frozen=True, slots=True)
 class _Purpose:
-    """The requests that a block serves: those of ``key``, aligned to ``alignment`` at most."""
+    """The requests that a block can serve: those of ``key`` whose alignment is at most ``alignment`` bytes."""
 
     key: Hashable
     alignment: int
@@ -27,7 +27,9 @@ class _Purpose:
 
 @record(frozen=True, slots=True, eq=False)
 class _Retained:
-    """A block that came back as number ``since``, with ``uses`` that may be pending."""
+    """A ``block`` that came back, for the requests of ``purpose``; queued work on it (``uses``) may be pending.
+    ``since`` numbers the returns; -1 for a block that is to be released first.
+    """
 
     block: Block
     purpose: _Purpose
@@ -36,10 +38,10 @@ class _Retained:
 
 
 class WholeBlockAllocator(Downstream):
-    """Retains blocks that come back, and hands each out again for a request like the one it was made for.
+    """Retains blocks that come back, and uses each again, whole, for requests of the same key.
 
     It retains no more blocks, and no more bytes, than were in use at one time. Those that are unused longest go back to
-    upstream first, and all do with the allocator.
+    upstream first, and all of them when the allocator is collected.
     """
 
     def __init__(self, upstream: Allocator) -> None:
@@ -55,13 +57,15 @@ class WholeBlockAllocator(Downstream):
         register_keeper(self)
 
     def key_of(self, size: Size) -> Hashable:
-        """Returns the key of ``size``: requests of one key use the same blocks. Raises InputError for a size of another
-        form.
+        """Returns the key of a request for ``size``; a block serves all requests of its key. Raises InputError for
+        bytes where the allocator takes an ``NdSize``, and the other way round.
         """
         raise NotImplementedError
 
     def fresh(self, size: Size, alignment: int, queue: Queue | None) -> tuple[Block, bool]:
-        """Returns a new block for ``size``, and whether it serves all requests of its key; raises OutOfMemoryError."""
+        """Returns a new block for ``size``, and whether it can serve every request of its key; raises
+        OutOfMemoryError.
+        """
         return self.upstream.allocate(size, alignment, queue), True
 
     @property
@@ -71,7 +75,10 @@ class WholeBlockAllocator(Downstream):
             return sum(retained.block.nbytes for retained in self._all())
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """Returns a block that came back and was made for such a request, else a new one."""
+        """Returns a retained block of the same key and at least this alignment, else a new one; raises as ``fresh``.
+
+        Pending work on a retained block is waited for, unless all of it is on ``queue``: then the block carries it.
+        """
         purpose = _Purpose(self.key_of(size), max(alignment, 1))
         with self._alone():
             found, surplus = self._take(purpose), self._surplus()
@@ -107,7 +114,9 @@ class WholeBlockAllocator(Downstream):
             self._give_back(surplus)
 
     def retire(self, space: Space) -> None:
-        """Mark ``space``, which others use too from now on: its block goes back to upstream when it comes back."""
+        """Mark the block of ``space``, which others use too from now on: when it comes back, it is released to upstream
+        instead of being retained.
+        """
         for block in list(self._borrowed):
             if block in self._borrowed and block.region.space == space:
                 self._borrowed[block] = None
@@ -141,8 +150,8 @@ class WholeBlockAllocator(Downstream):
         return [retained for blocks in self._retained.values() for retained in blocks]
 
     def _take(self, purpose: _Purpose) -> _Retained | None:
-        """Returns the block that came back last of those that serve ``purpose``, taken out; None where there is
-        none.
+        """Removes and returns the block that came back last of those that serve ``purpose``; None where there
+        is none.
         """
         retained = self._retained.get(purpose.key, [])
         for position in reversed(range(len(retained))):
@@ -159,7 +168,9 @@ class WholeBlockAllocator(Downstream):
             self._retained.setdefault(retained.purpose.key, []).append(retained)
 
     def _surplus(self) -> list[_Retained]:
-        """Returns the blocks beyond what was in use at one time that no work is pending on, taken out."""
+        """Removes and returns the retained blocks to release: those beyond the most blocks and bytes that were in use
+        at one time, longest unused first, without blocks that queued work uses.
+        """
         retained, surplus = self._all(), list[_Retained]()
         nbytes, left = sum(each.block.nbytes for each in retained), len(retained)
         for each in sorted(retained, key=lambda each: each.since):
