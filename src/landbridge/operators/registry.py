@@ -23,12 +23,13 @@ _Versions: TypeAlias = dict[int, Any]
 
 
 class OperatorRegistry:
-    """Implementations of operators.
+    """Holds the implementations of operators by kind (``Kernel``, ``Definition``, ``HostOperator``), domain, type and
+    first opset version.
 
-    ``families`` names the package of each kind, in order of preference: a node is given to the first kind that
-    implements its operator. Where that raises UnsupportedOperatorError, the importer may call the host operator. The
-    modules of a package register what they contain. They are imported when an implementation of their kind is looked
-    up, since each kind needs other libraries, and a run needs host operators alone.
+    ``families`` maps each kind to the package of its implementations, in order of preference: a node is given to the
+    first kind that implements its operator. Where that raises UnsupportedOperatorError, the importer may call the host
+    operator. The modules of a package register what they contain. They are imported when an implementation of their
+    kind is first looked up, since each kind needs other libraries, and a run needs only host operators.
     """
 
     def __init__(self, families: Mapping[type[Any], str]) -> None:
@@ -75,9 +76,11 @@ class OperatorRegistry:
         return [each for versions in known for each in versions.values() if not is_built_in(each)]
 
     def called(self, name: str, module: str = "") -> HostOperator | None:
-        """Returns the host operator that programs call ``name``; None where that is not the name of one.
+        """Returns the host operator that compiled programs call ``name``; None where ``name`` is not that of a host
+        operator.
 
-        Raises BindError, which names ``module`` where its function was, where it is not registered here.
+        Raises BindError where it is not registered in this process. ``module`` is the module that registered it for the
+        compile, which the error names.
         """
         if not name.startswith(HOST_PREFIX):
             return None
@@ -91,8 +94,8 @@ class OperatorRegistry:
         )
 
     def nothing_implements(self, domain: str, op_type: str, opset: int, node: str) -> UnsupportedOperatorError:
-        """Returns the error that nothing implements the operator of ``node``: which versions there are or which names
-        are similar, and how to add an implementation, the first choice first.
+        """Returns the error for ``node``, whose operator has no implementation. Its text says from which opset there is
+        one, or which names are similar, and how to add one, the first choice first.
         """
         domain = own_domain(domain)
         for kind in self._families:
@@ -112,8 +115,10 @@ class OperatorRegistry:
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """Has this package's own implementations in the ``with`` block and what that registers; the former ones of
-        others come back when it ends, and those of the block are gone. For tests, in one thread.
+        """Has, in the ``with`` block, only this package's own implementations and those that the block registers.
+
+        When it ends, the implementations of others that were there before are back, and those of the block are gone.
+        For tests, in one thread.
         """
         for kind in self._families:
             self._import(kind)
@@ -138,7 +143,7 @@ class OperatorRegistry:
 
 
 def own_domain(domain: str) -> str:
-    """Returns ``domain``, or ``""`` for the other name of ONNX's own."""
+    """Returns ``domain``; ``""`` for ``"ai.onnx"``, the other name of ONNX's own domain."""
     return "" if domain == "ai.onnx" else domain
 
 

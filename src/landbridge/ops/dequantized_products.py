@@ -24,7 +24,9 @@ _MOST_TERMS = (1 << 31) // (255 * 128) - 1
 
 
 def dequantized_convolution(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -> Operand | None:
-    """Returns the convolution as float32, where ``x`` and ``w`` are dequantized and channels fill words; else None."""
+    """Returns the float32 convolution, computed in integers; None unless ``x`` and ``w`` are dequantized in a form that
+    ``_operands`` takes and the channels fill words of bytes.
+    """
     found = _operands(c, x, w, 0, math.prod(c.shape(w)[1:]))
     if found is None:
         return None
@@ -36,8 +38,8 @@ def dequantized_convolution(c: OpContext, x: Operand, w: Operand, shape: Windows
 
 
 def dequantized_product(c: OpContext, a: Operand, b: Operand, trans_b: bool = False) -> Operand | None:
-    """Returns ``a @ b``, of any leading axes of ``a`` and a matrix, as float32, where both are dequantized; else
-    None.
+    """Returns ``a @ b`` as float32, computed in integers: ``a`` of any leading axes, ``b`` a matrix. None unless both
+    are dequantized in a form that ``_operands`` takes.
     """
     found = _operands(c, a, b, 0 if trans_b else 1, c.shape(b)[1 if trans_b else 0])
     if found is None:
@@ -50,8 +52,11 @@ def dequantized_product(c: OpContext, a: Operand, b: Operand, trans_b: bool = Fa
 def _operands(
     c: OpContext, x: Operand, w: Operand, axis: int, terms: int
 ) -> tuple[Dequantized, Dequantized, Array] | None:
-    """Returns data and weights with one scale for each of ``axis`` at most, and the weights as int8; None for
-    others.
+    """Returns the Dequantized of ``x`` and of ``w``, and the weights as int8 without their zero points.
+
+    ``axis`` is the axis of ``w`` along which its scale may vary; that of ``x`` must be one number. ``terms`` is how
+    many products are summed, which must fit int32. None where an operand is not dequantized like that, ``w`` is not
+    constant, or the targets are not CPUs.
     """
     data, weights = c.g.dequantized.find(x), c.g.dequantized.find(w)
     if data is None or weights is None or c.dtype(x) != "float32" or isinstance(data.of, np.ndarray):
@@ -67,7 +72,9 @@ def _operands(
 
 
 def _has_words(c: OpContext) -> bool:
-    """Returns whether targets are CPUs, which multiply words of bytes at once; floats are faster on others."""
+    """Returns whether all targets are CPUs, which multiply several bytes of a word at once; on others floats are
+    faster.
+    """
     return all(target.kind == "llvm" and grid_limits(target) is None for target in c.g.module.targets)
 
 

@@ -197,8 +197,9 @@ def _exponent_bits(c: OpContext, exponent: Operand) -> int:
 
 
 def _integer_power(s: ScalarBuilder, x: Value, e: Value, steps: int) -> Value:
-    """Computes an integer power by squaring. A negative exponent gives the power truncated, which for 0 is the highest
-    number.
+    """Computes ``x ** e`` of integers by squaring, for exponents of at most ``steps`` bits.
+
+    A negative exponent gives the power truncated to an integer; of 0 it gives the largest number of the dtype.
     """
     result, square = s.const(1, x.dtype), x
     for k in range(steps):
@@ -215,7 +216,9 @@ def _integer_power(s: ScalarBuilder, x: Value, e: Value, steps: int) -> Value:
 
 
 def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | None:
-    """Returns a power with a constant scalar exponent that needs no ``pow``; else None."""
+    """Returns ``base ** exponent`` without a call of ``pow``, for a constant exponent of one element that is 1, 2 or 3,
+    or 0.5 of a float base; else None.
+    """
     if not isinstance(exponent, np.ndarray) or exponent.size != 1 or exponent.ndim > c.rank(base):
         return None
     e = exponent.item()

@@ -36,8 +36,10 @@ Location: TypeAlias = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
 
 @record(frozen=True, eq=False)
 class Signal:
-    """The input of a transform: rows, which loops of extents ``rows`` count, of ``used`` points with ``parts`` parts
-    each, at ``location`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first.
+    """The input of a transform: elements of ``operand``, in rows that loops of extents ``rows`` count.
+
+    A row has ``used`` points of ``parts`` parts each (1: real, 2: complex), whose indices ``location`` gives. Points
+    are first multiplied by ``window``, of ``used`` elements or more.
     """
 
     operand: Operand
@@ -50,8 +52,10 @@ class Signal:
 
 @record(frozen=True)
 class Spectrum:
-    """The output of a transform: ``bins`` of a transform of ``points``, with ``parts`` parts each, at ``location`` of a
-    result of ``shape``. The inverse is divided by ``points``.
+    """The output of a transform of ``points`` points: the first ``bins`` bins of each row, of ``parts`` parts each (1:
+    the real one, 2: complex), at the indices that ``location`` gives in a result of ``shape``.
+
+    ``inverse``: it is the inverse transform, which is divided by ``points``.
     """
 
     points: int
@@ -64,8 +68,8 @@ class Spectrum:
 
 @record(frozen=True, eq=False)
 class _Stage:
-    """A stage: ``write(p, source, tables, target)`` reads ``source`` and ``tables`` and writes ``target``, which has
-    ``shape`` after the rows.
+    """One stage of a transform. ``write(p, source, tables, target)`` builds its loops: they read ``source`` and the
+    constants ``tables``, and write ``target``, whose extents are those of the rows, then ``shape``.
     """
 
     shape: tuple[int, ...]
@@ -74,7 +78,7 @@ class _Stage:
 
 
 def roots(exponents: Array, points: int, sign: int) -> Array:
-    """Computes ``exp(sign * 2 pi i e / points)`` of integers: complex128, of their shape."""
+    """Returns ``exp(sign * 2 pi i e / points)`` of each integer e of ``exponents``: complex128, of the same shape."""
     # within one period: the rounding of a larger angle would be an error of as many more eps
     return np.asarray(np.exp(sign * 2j * np.pi * (exponents % points) / points))
 
@@ -113,7 +117,7 @@ def transformed(c: OpContext, signal: Signal, spectrum: Spectrum, plan: FourierP
 
 
 class _Stages:
-    """The stages of one transform, in a ``dtype`` that sums are made in."""
+    """Builds the stages of one transform, which compute in ``dtype``, the accumulator of the signal's."""
 
     def __init__(self, signal: Signal, spectrum: Spectrum, plan: FourierPlan, dtype: str) -> None:
         self.signal, self.spectrum, self.plan, self.dtype = signal, spectrum, plan, dtype
@@ -121,7 +125,7 @@ class _Stages:
         self.sign = 1 if spectrum.inverse else -1
 
     def chain(self) -> list[_Stage]:
-        """Returns all of them in order: from the signal's operand to the result."""
+        """Returns the stages in order; the first reads the signal's operand, the last writes the result."""
         signal, spectrum, plan = self.signal, self.spectrum, self.plan
         scale = 1 / spectrum.points if spectrum.inverse else 1.0
         if plan.length:

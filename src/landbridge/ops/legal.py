@@ -27,8 +27,8 @@ def _many(value: Any) -> list[Extent]:
 def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent], either: bool = False) -> bool:
     """Returns whether ``shape`` broadcasts to ``wanted``.
 
-    An open extent of ``shape`` has to be equal to the one that is wanted; with ``either``, it may be 1 in a run too.
-    Raises UndecidedSizeError where that depends on the input.
+    An open extent of ``shape`` has to equal the wanted one; with ``either`` it may also be 1 in a run. Raises
+    UndecidedSizeError where that depends on the input.
     """
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(_broadcasts(e, w, either) for e, w in pairs)
@@ -48,9 +48,10 @@ def _broadcasts(extent: Extent, wanted: Extent, either: bool) -> bool:
 
 
 def _equal(left: Any, right: Any, needed: bool = False) -> bool:
-    """Returns what ``==`` means in a rule: whether extents, and shapes of them, agree.
+    """Returns whether two sides of ``==`` in a rule are equal; extents, and shapes of them, are compared as sizes.
 
-    Raises UndecidedSizeError where that is open; ``needed``: the rule is broken where they do not.
+    Raises UndecidedSizeError where sizes known only in a run decide it; ``needed``: the rule is broken unless they are
+    equal.
     """
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
         is_same_shape = type(left) is type(right) and len(left) == len(right)
@@ -63,12 +64,14 @@ def _equal(left: Any, right: Any, needed: bool = False) -> bool:
 
 
 def _must_equal(left: Any, right: Any) -> bool:
-    """Returns ``_equal`` of two sides without whose equality the rule is broken."""
+    """Returns ``_equal`` of two sides that must be equal for the rule to hold."""
     return _equal(left, right, needed=True)
 
 
 def _must_be_at_least(left: Any, right: Any) -> bool:
-    """Returns whether ``left >= right``, without which the rule is broken."""
+    """Returns whether ``left >= right``, which must be true for the rule to hold; raises UndecidedSizeError where only
+    a run decides.
+    """
     if isinstance(left, Size) or isinstance(right, Size):
         found = extent_at_least(left, right)
         if found is None:
@@ -78,15 +81,15 @@ def _must_be_at_least(left: Any, right: Any) -> bool:
 
 
 def _must_exceed(left: Any, right: Any) -> bool:
-    """Returns whether ``left > right``, without which the rule is broken."""
+    """Returns whether ``left > right``, which must be true for the rule to hold; raises as ``_must_be_at_least``."""
     if isinstance(left, Size) or isinstance(right, Size):
         return _must_be_at_least(left, right + 1)
     return bool(left > right)
 
 
 def _within(value: Any, options: Any) -> bool:
-    """Returns the meaning of ``in`` in a rule, also for an open extent: there is a program for each remaining
-    option.
+    """Returns whether ``value in options``, as a rule means it. ``value`` may be an open extent: a program is then
+    compiled for each option that remains possible.
     """
     if not isinstance(value, Size):
         return bool(value in options)
@@ -120,7 +123,7 @@ _COMPARED = {ast.Eq: "equal", ast.NotEq: "equal", ast.In: "within", ast.NotIn: "
 
 
 class _Comparisons(ast.NodeTransformer):
-    """Rewrites ``a == b``, ``a != b`` and ``a in b`` to calls."""
+    """Rewrites ``==``, ``!=``, ``in`` and ``not in`` of two operands to calls of functions that know open extents."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -132,7 +135,9 @@ class _Comparisons(ast.NodeTransformer):
 
 
 def _demanded(node: ast.expr) -> ast.expr:
-    """Returns ``node`` in which the comparisons that decide that it is false report that."""
+    """Returns ``node``, the body of a rule, with each comparison that must be true for the rule to hold replaced by a
+    call that reports this with an undecided size. Changes ``node`` in place.
+    """
     match node:
         case ast.Call(ast.Name("equal") as function):
             function.id = "must_equal"
@@ -158,7 +163,7 @@ def _code(expression: str) -> CodeType:
 
 @cache
 def names_in(expression: str) -> frozenset[str]:
-    """Returns the names that an expression refers to, except functions."""
+    """Returns the names that an expression refers to, without those of the functions it may call."""
     found: set[str] = set()
 
     def walk(code: CodeType) -> None:
@@ -178,13 +183,15 @@ def evaluate(expression: str, names: Names) -> Any:
 
 @record(frozen=True)
 class Condition:
-    """An expression that must hold, and ``words`` with its meaning, where it does not read as a sentence."""
+    """An ``expression`` that must be true; ``words`` says in messages what it means, where the expression is hard to
+    read.
+    """
 
     expression: str
     words: str = ""
 
     def fails(self, names: Names) -> bool:
-        """Returns whether it only refers to names that the node has, and does not hold."""
+        """Returns whether the node has every name that the expression refers to, and the expression is false."""
         return names_in(self.expression) <= names.keys() and not evaluate(self.expression, names)
 
     def __str__(self) -> str:
@@ -192,12 +199,12 @@ class Condition:
 
 
 def distinct_axes(rank: str) -> Condition:
-    """Requires that no axis of ``axes``, for this rank, is named twice."""
+    """Returns the Condition that ``axes`` names no axis twice; ``rank`` is an expression."""
     return Condition(f"len(set(a % ({rank}) for a in axes)) == len(axes)", "axes names each axis once")
 
 
 def not_empty(shape: str, operand: str) -> Condition:
-    """Requires that ``operand``, whose extents are ``shape``, an expression, has elements."""
+    """Returns the Condition that no extent of ``shape``, an expression, is 0; ``operand`` names it in messages."""
     return Condition(f"0 not in {shape}", f"{operand} has elements, no extent of 0")
 
 
@@ -205,8 +212,9 @@ def not_empty(shape: str, operand: str) -> Condition:
 class Legal:
     """The legal values of an attribute: ``text`` describes them, ``test(value, names)`` tests one.
 
-    ``count``: an expression of how many a list must have. ``default`` is the value of an attribute left out. ``ends``:
-    of integers, expressions of the least and the largest that are legal.
+    ``count`` is an expression of the number of values that a list must have. ``default`` is the value of an attribute
+    left out. ``needs``: the names without which ``test`` is not applied. ``ends`` are expressions of the least and the
+    largest legal integer, where values are integers.
     """
 
     text: str
@@ -217,15 +225,17 @@ class Legal:
     ends: tuple[str, str] | None = None
 
     def range(self, names: Names) -> tuple[int, int] | None:
-        """Returns the least and the largest integer that are legal; None where that is not known."""
+        """Returns the least and the largest legal integer; None where they are not integers or not known at compile
+        time.
+        """
         if self.ends is None or not names_in(self.ends[0]) | names_in(self.ends[1]) <= names.keys():
             return None
         low, high = (evaluate(end, names) for end in self.ends)
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
     def wrong(self, value: Any, names: Names) -> str | None:
-        """Returns None for a legal value, else what would be legal; rules about names that a node lacks do not
-        count.
+        """Returns None for a legal value, else a text of what is legal. A rule that needs a name the node lacks is not
+        applied.
         """
         if self.count and names_in(self.count) <= names.keys():
             wanted = evaluate(self.count, names)
@@ -247,7 +257,7 @@ _ANY = 1 << 62
 
 
 def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) -> Legal:
-    """Returns integers, each ``low`` or more, and less than ``below``."""
+    """Returns the Legal of integers of which each is ``low`` or more, and less than ``below``."""
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
@@ -259,18 +269,18 @@ def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) 
 
 
 def any_integer() -> Legal:
-    """Returns integers of 64 bits."""
+    """Returns the Legal of integers of 64 bits."""
     ends = str(-(1 << 63)), str((1 << 63) - 1)
     return Legal("an integer", lambda value, names: _ints(value) is not None, ends=ends)
 
 
 def one_of(*choices: Any, default: Any = None) -> Legal:
-    """Returns one of a few values."""
+    """Returns the Legal of exactly the values ``choices``."""
     return Legal(", ".join(map(repr, choices)), lambda value, names: value in choices, default)
 
 
 def between(low: str, high: str, default: Any = None) -> Legal:
-    """Returns integers from expression ``low`` to expression ``high``."""
+    """Returns the Legal of integers from ``low`` to ``high``, both expressions and both included."""
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
@@ -280,17 +290,22 @@ def between(low: str, high: str, default: Any = None) -> Legal:
 
 
 def axis_of(rank: str, default: Any = None) -> Legal:
-    """Returns one axis of ``rank``, negative ones from the end."""
+    """Returns the Legal of one axis of a tensor of rank ``rank``, an expression; negative axes count from the end."""
     return between(f"-({rank})", f"({rank}) - 1", default)
 
 
 def matches(pattern: str, text: str) -> Legal:
-    """Returns text of which all matches a regular expression; ``text`` says what that is."""
+    """Returns the Legal of strings that match the regular expression ``pattern`` completely; ``text`` says what they
+    are.
+    """
     return Legal(text, lambda value, names: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
 
 
 def holds(condition: str, text: str = "", default: Any = None, ends: tuple[str, str] | None = None) -> Legal:
-    """Returns values ``it`` for which an expression holds; ``ends`` of integers, where these are known."""
+    """Returns the Legal of values for which the expression ``condition`` is true; it calls the value ``it``.
+
+    ``ends``: expressions of the least and the largest legal integer, where they are known.
+    """
     needs = names_in(condition) - {"it"}
     return Legal(text or condition, lambda value, names: bool(evaluate(condition, {**names, "it": value})), default,
                  needs=needs, ends=ends)  # fmt: skip

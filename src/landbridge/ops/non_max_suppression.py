@@ -32,8 +32,9 @@ _LAST = 2**31 - 1
 
 @record(frozen=True, eq=False)
 class _Suppression:
-    """One node. ``limits`` are its operands for the most boxes of a class, the largest overlap and the least score, by
-    these names. ``capacity`` is the most boxes of a class.
+    """One NonMaxSuppression node. ``limits`` has those of its operands that are not constant or left out: ``most``
+    boxes of a class, the ``overlap`` above which a box is removed, and the ``least`` score. ``capacity`` is the largest
+    number of boxes that a class can select.
     """
 
     batch: Extent
@@ -45,7 +46,7 @@ class _Suppression:
 
     @property
     def groups(self) -> Extent:
-        """Returns how many classes there are, those of all batches together."""
+        """Returns ``batch * classes``, the number of classes that are processed independently."""
         return self.batch * self.classes
 
 
@@ -67,8 +68,8 @@ def non_max_suppression(
     overlap: Operand | None = None,
     least: Operand | None = None,
 ) -> Operand:
-    """Returns rows of batch, class and box, by score within a class; a box that overlaps a better one by more is
-    removed.
+    """Computes rows (batch, class, box), int64 [rows, 3], ordered by batch, class and falling score. A box is removed
+    where its overlap with a better one of the class is above the limit.
     """
     batch, classes, count = c.shape(scores)
     known = [0] if most is None else c.whole(most)
@@ -89,8 +90,8 @@ def non_max_suppression(
 
 
 def _selected(c: OpContext, node: _Suppression, boxes: Operand, scores: Operand) -> Sequence[SSAValue]:
-    """Returns the boxes of each class, the best first: int32 (classes, capacity); and how many there are: int64
-    (classes).
+    """Returns the selected boxes of each class, the best first, int32 [groups, capacity], and their counts, int64
+    [groups].
     """
     names = list(node.limits)
 
@@ -128,14 +129,14 @@ class _Class:
         self.batch = s.inside(s.binary("div", group, node.classes), node.batch)
 
     def write(self) -> None:
-        """Selects boxes, and stores their number."""
+        """Emits the code that selects boxes of the class and stores their number."""
         s, node = self.s, self.node
         none = s.const(0, "index")
         (retained,) = s.branch(s.const(node.boxes, "int64") > 0, lambda: [self._retained()], lambda: [none])
         self.counts.store(s, [self.group], s.cast(retained, "int64"))
 
     def _retained(self) -> Value:
-        """Selects boxes; returns their number."""
+        """Emits the selection of boxes; returns the number of selected ones."""
         s, node = self.s, self.node
         count = self._candidates()
         self.heap.order(count)
@@ -165,7 +166,7 @@ class _Class:
         return s.repeat([count, s.const(0, "index")], test, next_best)[1]
 
     def _candidates(self) -> Value:
-        """Makes keys of the scores above the threshold; returns their number."""
+        """Emits a key for each score above the threshold; returns their number."""
         s = self.s
         least = self._limit("least")
 
@@ -249,7 +250,7 @@ def _only(buffer: BodyBuffer) -> list[int]:
 
 
 def _starts(c: OpContext, node: _Suppression, counts: SSAValue) -> Sequence[SSAValue]:
-    """Returns the first row of each class, int64 (classes), and the number of all rows, int64 (1)."""
+    """Returns the first row of each class in the result, int64 [groups], and the number of rows, int64 [1]."""
 
     def build(p: PrimBuilder) -> None:
         def add_up(s: LoopBuilder, _: Value, *memrefs: SSAValue) -> None:

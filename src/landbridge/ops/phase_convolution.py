@@ -101,10 +101,10 @@ def convolve_phases(
 
 
 def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], line: Extent, group: int) -> bool:
-    """Returns whether multiplying all elements with all weights, and summing the products by phase, is less work than a
-    convolution whose vectors lie along ``line`` pixels of one phase.
+    """Returns whether it is less work to multiply every data element by every weight, as a matrix product, and sum by
+    phase, than to convolve with vectors along a ``line`` of pixels of one phase.
 
-    That is the case for few channels, or if no layout is blocked by channels.
+    That is so for few channels, or where no layout is blocked by channels.
     """
     (outputs, inner, *kernel), phases = c.shape(flipped), prod(a.stride for a in axes)
     if prod(a.taps for a in axes) == 1 or phases > MOST_PHASES:
@@ -180,7 +180,9 @@ def _by_product(
 
 
 def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
-    """Returns the reversed taps of a phase, with the distance of the element that each reads from the pixel."""
+    """Returns, for each tap in the sum of ``phase``, the reversed tap and the offset of the data element that it
+    multiplies from the pixel.
+    """
     places = [
         (axis.tap(phase, j), axis.first + phase // axis.inner * axis.shift + j * axis.step) for j in range(axis.taps)
     ]
@@ -213,7 +215,7 @@ class _Loops:
         return [p[2] for p in self._phase], [t[2] for t in self._tap]
 
     def phase(self, values: Sequence[int]) -> list[int]:
-        """Returns the loops over phases at those of these ``values``, one of each axis."""
+        """Returns the indices of the loops over phases for the phase with ``values``, one for each axis."""
         return [
             values[i] // self._axes[i].inner if part == "outer" else values[i] % self._axes[i].inner
             for i, part, _ in self._phase
@@ -246,7 +248,7 @@ class _Loops:
 
 
 def _interleaved(c: OpContext, created: Operand, axes: Sequence[Phases], shape: Sequence[Extent]) -> Operand:
-    """Returns results [N, M, phases, pixels] as [N, M, *spatial] of ``shape``: a transpose, as one of fewer axes."""
+    """Returns ``created``, [N, M, phases, pixels], as [N, M, *spatial] of ``shape``: one transpose, then a reshape."""
     of_axis = [[e for e in (a.outer, a.inner) if e > 1] for a in axes]
     count = sum(map(len, of_axis))
     source = c.shape(created)
@@ -288,6 +290,9 @@ def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Lo
 
 
 def _table(axis: Phases) -> np.ndarray[Any, Any]:
-    """Returns which reversed tap each phase has at each element of its window; one past the last for none."""
+    """Returns, as int64 [stride, taps], the reversed tap that each phase applies to each element of its window.
+
+    Where the phase has none there it is the number of taps of the kernel, the index of a zero that is appended.
+    """
     taps = [[axis.tap(r, j) for j in range(axis.taps)] for r in range(axis.stride)]
     return np.array([[axis.kernel if t is None else axis.kernel - 1 - t for t in row] for row in taps], np.int64)

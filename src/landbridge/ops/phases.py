@@ -28,7 +28,7 @@ class Phases:
 
     @property
     def inner(self) -> int:
-        """Returns phases whose windows begin at the same element."""
+        """Returns the number of phases whose windows begin at the same element."""
         return self.stride // self.outer
 
     @property

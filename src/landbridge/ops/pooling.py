@@ -24,7 +24,9 @@ from landbridge.sizes.size import at_least as at_least_size
 
 
 def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
-    """Returns the rules of a pool over windows, which has ``attributes`` of its own."""
+    """Returns the decorator with the rules of a pool over windows, whose own ``attributes`` are added to the common
+    ones.
+    """
     return rules(
         "X: N C *D",
         attributes={**WINDOWS, "ceil_mode": one_of(0, 1), **attributes},
@@ -38,7 +40,10 @@ def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
 
 
 def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int, dtype: str) -> Operand:
-    """Computes ``body`` over each window, in ``dtype``; the padding holds ``identity``."""
+    """Returns the reduction of each window of ``x`` by ``body``, [N, C, *output] of ``dtype``.
+
+    ``name`` is that of the kernel. ``identity`` is the value that the accumulator starts with and that padding has.
+    """
     n, channels = c.shape(x)[:2]
     rank = len(w.kernel)
 
@@ -64,7 +69,9 @@ def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity:
 
 
 def _without_windows(c: OpContext, x: Operand, w: Windows, *dtypes: str) -> list[Operand] | None:
-    """Returns the results of a pool none of whose windows fits, a tensor without elements of each dtype; else None."""
+    """Returns an empty result for each of ``dtypes`` where the output has an extent of 0, as no window
+    fits; else None.
+    """
     if 0 not in w.output:
         return None
     shape = (*c.shape(x)[:2], *w.output)
@@ -90,7 +97,10 @@ def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
 
 
 def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operand:
-    """Returns the first flat position of each maximum; columns first when ``storage_order`` is 1."""
+    """Returns the position of the first element of each window that equals its maximum: int64, in shape of ``largest``.
+
+    Positions count over all of ``x``, row-major; with ``storage_order`` 1 the spatial axes count column-major.
+    """
     shape, rank = c.shape(x), len(w.kernel)
     n, channels, *spatial = shape
     strides = [element_count(spatial[a + 1 :]) for a in range(rank)]
@@ -126,8 +136,8 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
 
 
 def _ranges(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> list[tuple[Extent, Extent]]:
-    """Returns the positions that count along each axis: those of the input, and of the padding that the model
-    declares.
+    """Returns, for each axis, the half-open range of positions that average pools count: those of the input, and with
+    ``include_pad`` the padding that the model declares.
     """
     inside = c.shape(x)[2:]
     if include_pad:
@@ -136,7 +146,7 @@ def _ranges(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> list[tup
 
 
 def _whole(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> bool:
-    """Returns whether every tap of every window counts."""
+    """Returns whether every tap of every window is in ``counted``, so that all windows have the same divisor."""
     return all(
         at_least_size(-w.low[i], first) and at_least_size(last + w.low[i], w.reach(i))
         for i, (first, last) in enumerate(counted)
@@ -144,7 +154,7 @@ def _whole(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> bool:
 
 
 def _counts(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Array:
-    """Returns the divisor of the sum of each window, as an array over output positions: its elements, at least 1."""
+    """Returns the divisor of each window, int64 over output positions: its taps in ``counted``, at least 1."""
     for output, taps in zip(w.output, w.kernel, strict=True):
         check_size((output, taps), "int64", LARGEST_CONSTANT)
     check_size(w.output, "int64", LARGEST_CONSTANT)
@@ -158,7 +168,9 @@ def _counts(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Array:
 
 
 def _counted(s: ScalarBuilder, w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Value:
-    """Returns the same at the point of the loops, where the extents are known at run time."""
+    """Emits the divisor of the window at the current output position, as ``_counts``, for extents known
+    only in a run.
+    """
     total = s.const(1, "int64")
     for i, (first, last) in enumerate(counted):
         start = s.cast(s.index(2 + i), "int64") * w.stride[i] - w.low[i]
@@ -205,7 +217,7 @@ def lp_pool(c: OpContext, x: Operand) -> Operand:
 
 
 def _powered(c: OpContext, x: Operand, p: float) -> Operand:
-    """Computes ``|x|`` to the ``p``, in the accumulator of its dtype."""
+    """Computes ``|x| ** p``, in the accumulator of the dtype of ``x``."""
 
     def body(s: ScalarBuilder, v: Value) -> Value:
         if p == 2:
@@ -216,7 +228,7 @@ def _powered(c: OpContext, x: Operand, p: float) -> Operand:
 
 
 def _root(c: OpContext, total: Operand, p: float, dtype: str) -> Operand:
-    """Returns the ``p``-th root of ``total``, in ``dtype``."""
+    """Computes ``total ** (1 / p)``, in ``dtype``."""
     return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else v if p == 1 else s.pow(v, 1 / p), dtype)
 
 
