@@ -35,7 +35,9 @@ _DECISIVE = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", 
 
 @record(frozen=True, repr=False)
 class DriverBinary:
-    """A driver's binary, with the ``facts`` that it does not say itself; both are what the device wrote."""
+    """A driver's binary, with ``facts`` about it that it does not contain itself; both are as the device API wrote
+    them.
+    """
 
     facts: Mapping[str, Any]
     binary: bytes
@@ -46,7 +48,10 @@ class DriverBinary:
 
 @record(frozen=True)
 class BinaryFile:
-    """The file for one program's kernels on one device; ``identity`` is what its name is the digest of."""
+    """A file in the cache folder for the driver's binary of one program's kernels on one device.
+
+    Its name is the digest of ``_identity``, a JSON text of all that the binary depends on.
+    """
 
     _folder: CacheFolder
     _identity: str
@@ -57,7 +62,7 @@ class BinaryFile:
         return sha256([self._identity.encode()]).hex() + DRIVER_BINARY
 
     def read(self) -> DriverBinary | None:
-        """Returns what the file holds; None where there is none that is intact."""
+        """Returns the binary in the file; None where there is none that is intact; a damaged file is removed."""
         file = self._folder.path / self.name
         try:
             content = file.read_bytes()
@@ -79,15 +84,15 @@ class BinaryFile:
             file.write(body)
 
     def remove(self) -> None:
-        """Removes the file, whose binary the driver does not take."""
+        """Removes the file; called when the driver rejects its binary."""
         self._folder.remove(self.name)
 
 
 def binary_file(driver: Mapping[str, object], code: bytes, options: str = "") -> BinaryFile | None:
-    """Returns the file for ``code``, compiled with ``options`` by ``driver``; None where nothing is cached.
+    """Returns the cache file for ``code``, compiled with ``options`` by ``driver``; None where nothing is cached.
 
-    ``driver`` has all that a binary depends on: names and versions of device, driver and platform. A folder that the
-    environment names and that cannot be used is reported by compiles and commands, not by runs.
+    ``driver`` has all that a binary depends on: names and versions of device, driver and platform. Where the
+    environment names a cache folder that cannot be used, this returns None, and compiles and commands report it.
     """
     try:
         folder = open_folder()
@@ -100,9 +105,9 @@ def binary_file(driver: Mapping[str, object], code: bytes, options: str = "") ->
 
 
 def processor() -> str:
-    """Returns a text that identifies the host's processor and its features, for drivers whose device it is.
+    """Returns a text that identifies the host's processor and its features, for drivers that compile for it.
 
-    A user's files may be on several machines.
+    It is part of a binary's identity, as several machines may share a user's files.
     """
     try:
         with _CPUINFO.open() as file:
@@ -119,7 +124,7 @@ def _packed(found: DriverBinary, identity: str) -> bytes:
 
 
 def _unpacked(content: bytes, identity: str) -> DriverBinary | None:
-    """Returns what ``content`` holds; None where it is damaged, of another layout or of other kernels."""
+    """Returns the binary in ``content``; None where that is damaged, of another layout or of another identity."""
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(content)[start:]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != sha256([body]):

@@ -16,9 +16,10 @@ from landbridge.errors import ZeroCopyError
 
 
 class MappedFile:
-    """The memory of ``source`` in this process, from ``address`` on, until the last of its ``users`` releases it.
+    """Memory of ``source`` mapped into this process, for reading, or with ``access`` "rw" or "w" for writing too.
 
-    The caller keeps the descriptor.
+    ``address`` is that of its first byte. ``users`` counts those who use it: the last ``release`` unmaps it. The
+    descriptor is duplicated, so the caller may close its own.
     """
 
     def __init__(self, source: DmaBuf, access: AccessMode) -> None:
@@ -42,7 +43,7 @@ class MappedFile:
         self.users = 1
 
     def release(self) -> None:
-        """Unmap the memory after the last user; arrays over it must be gone by then."""
+        """Give up one use; after the last one the memory is unmapped, so no array over it may exist then."""
         self.users -= 1
         if not self.users:
             self._mapping.close()

@@ -156,9 +156,11 @@ class CmaDeviceAPI(DeviceAPI):
 
 
 def _is_proved(source: MemorySource, buffer: CmaBuffer) -> bool:
-    """Returns whether ``buffer`` is proved contiguous although its source promises nothing.
+    """Returns whether the memory of ``buffer`` is known to be physically contiguous although its ``source`` does not
+    say so.
 
-    It is when it lies in one page, or in several that are adjacent now, as long as the kernel does not move them.
+    It is where it lies in one page, or in several that are adjacent now, and pages of that size are not moved. False
+    where the source itself answers the question, or the pages are ordinary ones, which the kernel may move.
     """
     if source.physically_contiguous is not None or source.page_bytes == mmap.PAGESIZE:
         return False  # ordinary pages may move at any time, and pagemap does not cover a driver's memory
@@ -181,7 +183,9 @@ def _address(region: Region) -> int:
 
 
 def sources_here() -> Sequence[MemorySource]:
-    """Returns the sources that a machine may have, the preferred first; each says whether this machine has it."""
+    """Returns the sources of contiguous memory that a machine may have, the preferred first; each tells whether this
+    machine has it.
+    """
     return [*dma_heaps(), Udmabuf(), *huge_pages(), *u_dma_bufs(), dev_mem()]
 
 

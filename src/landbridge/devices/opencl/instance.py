@@ -22,9 +22,10 @@ _MOST_IN_FLIGHT = 64
 
 
 class Queue:
-    """A stream: an in-order queue, with what its commands use and the driver does not keep alive.
+    """An in-order queue of the driver, which is a stream of the device API. It keeps alive what its commands use and
+    the driver does not retain.
 
-    While commands are recorded, ``recorder`` takes them instead.
+    While it is recording, commands go to ``recorder`` (else None) instead of the driver.
     """
 
     def __init__(self, instance: OpenCLInstance) -> None:
@@ -42,7 +43,9 @@ class Queue:
         self._lock = new_lock()
 
     def submitted(self, event: cl.Event, blocks: tuple[MemoryBlock, ...], keep: object) -> QueueEvent:
-        """Record a command that was just queued: the ``blocks`` it uses, and what must live until it is done."""
+        """Record a command that was just queued as the last use of ``blocks``; returns its event. ``keep`` is kept
+        alive until the command is done.
+        """
         for block in blocks:
             block.uses[self.key] = event
         created = QueueEvent(self.cl, event, keep)
@@ -55,7 +58,7 @@ class Queue:
         return created
 
     def marker(self) -> QueueEvent:
-        """Returns an event after everything that is queued now."""
+        """Returns an event that is done when everything queued until now is done."""
         with driver_call("an event"):
             return QueueEvent(self.cl, cl.enqueue_marker(self.cl))
 
@@ -69,7 +72,9 @@ class Queue:
             event.synchronize()
 
     def finish(self) -> None:
-        """Wait, interruptibly, for everything that is queued now."""
+        """Wait until everything queued now is done, and release what it kept alive. A signal, such as Ctrl-C,
+        interrupts it.
+        """
         with self._lock:
             before = set(self._in_flight)
         self.marker().synchronize()
@@ -86,7 +91,9 @@ class DeviceFacts:
 
 
 class OpenCLInstance:
-    """Instance ``index`` of the device API: the device that was found, and the queue of stream None."""
+    """Instance ``index`` of the device API: an open OpenCL device. ``queue`` is its own queue, that of
+    ``stream=None``.
+    """
 
     def __init__(self, index: int, found: Found, *, profiling: bool = False) -> None:
         self.index = index
@@ -105,7 +112,7 @@ class OpenCLInstance:
         self.mapping_lock = new_lock()
 
     def close(self) -> None:
-        """Finish what is queued, then release the parts of buffers; the buffers go with their owners."""
+        """Wait for what is queued, then release the parts of buffers; buffers are released with their owners."""
         for queue in tuple(self.queues.values()):
             queue.finish()
         while self.divided:

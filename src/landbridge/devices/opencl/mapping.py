@@ -26,7 +26,10 @@ _READ_ONLY = cl.map_flags.READ
 
 
 def host_address(instance: OpenCLInstance, block: BufferBlock) -> int:
-    """Returns the host address of ``block``; raises HostViewError for memory of the device's own."""
+    """Returns the address of the first byte of ``block`` for the host, the same for as long as the block lives.
+
+    The bytes may be used between ``begin`` and ``end``. Raises HostViewError for memory that the host cannot address.
+    """
     if block.address is None:
         if instance.facts.kinds[block.scope].host_access == "none":
             raise HostViewError(
@@ -38,7 +41,9 @@ def host_address(instance: OpenCLInstance, block: BufferBlock) -> int:
 
 
 def mapped_address(instance: OpenCLInstance, buffer: cl.Buffer) -> int:
-    """Returns the address of ``buffer``, from a mapping that has ended on return."""
+    """Returns the address at which the driver maps ``buffer`` for the host. The mapping that it was read from has
+    ended.
+    """
     with driver_call("a mapping"):
         array = _map(instance, buffer, _READ_ONLY, 0, 1)
         address = int(array.ctypes.data)
@@ -47,7 +52,11 @@ def mapped_address(instance: OpenCLInstance, buffer: cl.Buffer) -> int:
 
 
 def begin(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
-    """Map the bytes for the host, after every command that uses the block; for coherent memory it only waits."""
+    """Let the host use the bytes: waits for every command that uses the block, and maps them where memory is not
+    coherent.
+
+    Raises HostViewError where the driver maps them at another address than before.
+    """
     block.check(byte_offset, 0)
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0:
@@ -83,9 +92,10 @@ def _begin(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int], m
 
 
 def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
-    """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes.
+    """End the host's use of the bytes, so that the device sees what it wrote. Nothing is done for coherent memory.
 
-    A mapping of more bytes also ends when these were written, and stays when they were read.
+    Where they are not mapped, they are mapped and unmapped. A mapping of more bytes than these ends too when they were
+    written, and stays when they were read.
     """
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0 or instance.facts.kinds[block.scope].coherent:
@@ -101,14 +111,16 @@ def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: 
 
 
 def end_all(instance: OpenCLInstance, block: BufferBlock) -> None:
-    """End all open mappings, because a command is about to use the bytes."""
+    """End all mappings of ``block``; called before a command uses it."""
     with instance.mapping_lock:
         for key in tuple(block.mappings):
             _unmap(instance, block, key)
 
 
 def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, int] | None:
-    """Returns a mapping that covers all of these bytes, preferably one of exactly them."""
+    """Returns the (offset, bytes) of a mapping that covers these bytes, one of exactly them if there is; None without
+    one.
+    """
     if (byte_offset, nbytes) in block.mappings:
         return byte_offset, nbytes
     stop = byte_offset + nbytes
@@ -116,14 +128,14 @@ def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, i
 
 
 def _map(instance: OpenCLInstance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
-    """Returns an array over a new mapping, which is its base; the host may use it on return."""
+    """Returns an array of uint8 over a new mapping, which is its ``base``. The host may use it at once."""
     mapped: Any = cl.enqueue_map_buffer  # its stub takes neither flags of several bits nor a dtype's class
     return mapped(instance.queue.cl, buffer, flags, start, (nbytes,), np.uint8)[0]
 
 
 def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -> bool:
-    """End a mapping; returns whether it existed. A command of another thread, on other bytes of the block, ends
-    it too.
+    """End the mapping ``key``; returns False where there is none. A command of another thread, on other bytes of the
+    block, may have ended it.
     """
     mapping: Any = block.mappings.pop(key, None)
     if mapping is None:

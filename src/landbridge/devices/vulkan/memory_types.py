@@ -89,7 +89,9 @@ def memory_kinds(
 
 
 def texture_kind(device_memory: MemoryKind) -> MemoryKind:
-    """Returns the MemoryKind of images: rows, pixels, and the lanes of a pixel, in the driver's own order."""
+    """Returns the MemoryKind of images, of three dimensions: rows, pixels of a row, lanes of a pixel. The driver
+    chooses their layout, so the host cannot access them.
+    """
     return replace(
         device_memory,
         scope=TEXTURE_SCOPE,
@@ -108,10 +110,11 @@ def texture_kind(device_memory: MemoryKind) -> MemoryKind:
 
 
 def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unified: bool) -> list[MemoryType]:
-    """Returns ``types`` as if the device had less: no coherent type, or none that both sides share.
+    """Returns ``types`` as those of a device with less: without ``coherent`` no type is coherent, without ``unified``
+    host and device share none. For tests of code for other hardware.
 
-    Every driver is correct when it is used so, and code for other hardware runs. Without unified memory, each type that
-    both see appears as two: the device's, and after it the host's.
+    Every driver works correctly when used so. Without ``unified``, each type that both see appears as two: the
+    device's, and after it the host's.
     """
     poorer: list[MemoryType] = []
     for t in types:
@@ -127,8 +130,10 @@ def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unifi
 
 
 def _worth_to_the_host(memory: MemoryType) -> tuple[bool, bool, bool, int, int]:
-    """Returns the order of types for the host: visible, then coherent, then cached; then larger, then the driver's
-    order.
+    """Returns the sort key of a type by its use to the host; a better type has a greater key.
+
+    Visible types are best, of those coherent ones, then cached ones, then those of larger heaps, then those that the
+    driver lists first.
     """
     seen = memory.has(_VISIBLE)
     fast = memory.has(_CACHED)
