@@ -178,7 +178,7 @@ def compile(
 
 
 def _name(model: object) -> str:
-    """Returns a name for ``model`` while it is compiled: that of its file, or its kind."""
+    """Returns the name under which the progress of a compile shows ``model``: that of its file, else ``a model``."""
     is_path = isinstance(model, PathLike) or (isinstance(model, str) and "\n" not in model)
     return Path(model).name if is_path else "a model"  # type: ignore[arg-type]
 
@@ -200,7 +200,7 @@ def _missing() -> list[str]:
 
 
 def check_compiler() -> None:
-    """Raises CompileError where this installation only runs programs."""
+    """Raises CompileError where this installation cannot compile, with the packages that it lacks."""
     missing = _missing()
     if missing:
         raise CompileError(

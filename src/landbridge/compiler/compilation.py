@@ -128,8 +128,9 @@ def _of_sizes(
     seconds: dict[str, float],
     empties: Empties,
 ) -> tuple[Executable, str]:
-    """Returns the program of ``model`` for sizes with or without ``empties`` (extents of 0), and its nodes that run on
-    the host.
+    """Returns the program of ``model``, and a text that names its nodes that run on the host (empty for none).
+
+    ``empties`` says whether open extents may be 0 in a run.
     """
     noted = ""
     not_empty: frozenset[str] = frozenset()
@@ -352,8 +353,8 @@ def _of_ir(
 
 
 def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[str, Extent] | None:
-    """Returns what is declared of open dimensions; None where targets compile no open dimensions, so that each extent
-    must be known.
+    """Returns the declared open dimensions, by name; None where they are not declared and a target compiles no open
+    ones, so each extent must be known.
     """
     if options.dims is None and not all(map(takes_open_extents, targets)):
         return None
@@ -361,7 +362,9 @@ def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[st
 
 
 def _check_open(module: IRModule) -> None:
-    """Raises CompileError where a target cannot compile a module with open dimensions."""
+    """Raises CompileError where the module has open dimensions (extents known only in a run) and one of its targets
+    compiles known shapes only.
+    """
     open_dimensions = module.dimensions()
     for target in module.targets:
         if open_dimensions and not takes_open_extents(target):

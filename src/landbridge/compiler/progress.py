@@ -28,7 +28,7 @@ _shown = new_lock()
 
 
 class _Location(Protocol):
-    """The interface of an output that shows a line and replaces it."""
+    """An output that shows one line of text and can replace it."""
 
     def show(self, text: str) -> None: ...
     def end(self, text: str) -> None: ...
@@ -36,7 +36,7 @@ class _Location(Protocol):
 
 @contextmanager
 def compile_progress(model: str) -> Iterator[None]:
-    """Shows the stage of a compile of ``model`` while the block runs, starting after one second.
+    """Shows the stage of a compile of ``model`` while the block runs, if that takes more than ``AFTER`` seconds.
 
     A terminal gets one line on standard error, which is erased at the end, a notebook a line that stays. Nothing is
     shown elsewhere, nor where a listener of the stages is set already or another compile is shown.
@@ -59,7 +59,7 @@ def compile_progress(model: str) -> Iterator[None]:
 
 
 class _Line:
-    """A line that appears after a delay and then shows each stage."""
+    """A line that appears after ``AFTER`` seconds and then shows each stage; a thread of its own writes it."""
 
     def __init__(self, doing: str, place: _Location) -> None:
         self._doing, self._place, self._stage = doing, place, ""
@@ -74,7 +74,7 @@ class _Line:
         self._stage = f": {printable(name)}"
 
     def end(self, how: str) -> None:
-        """Ends the line; nothing is shown after it."""
+        """Ends the line, with ``how`` the compile ended; nothing is shown after it."""
         self._over.set()
         self._thread.join()
         if self._seconds() >= AFTER:
@@ -91,7 +91,9 @@ class _Line:
 
 
 def _place() -> _Location | None:
-    """Returns the output of this process that a person sees, None where there is none."""
+    """Returns the output of this process that a person sees: a notebook cell or a terminal; None where
+    there is none.
+    """
     shell = _shell()
     if shell is not None and getattr(shell, "kernel", None) is not None:
         return _Notebook()
@@ -108,7 +110,7 @@ def _shell() -> Any:
 
 
 class _Terminal:
-    """The line of the terminal at the cursor."""
+    """Shows a line in the terminal's current row, which ``stream`` writes to. Nothing is raised where it is closed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -119,7 +121,7 @@ class _Terminal:
         self._write(f"\r\x1b[K{text[:width]}")
 
     def end(self, text: str) -> None:
-        """Erases the line."""
+        """Erases the line; ``text``, which other outputs leave in its place, is not shown."""
         self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
@@ -146,6 +148,6 @@ class _Notebook:
             self._handle.update(page)
 
     def end(self, text: str) -> None:
-        """Leaves ``text`` as the final output, where it is not empty."""
+        """Leaves ``text`` as the final output, where a line was shown before."""
         if self._handle is not None:
             self.show(text)

@@ -22,8 +22,10 @@ _FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 @contextmanager
 def reports_exhaustion(work: str) -> Iterator[None]:
-    """Raises OutOfMemoryError for exhausted memory, and ResourceLimitError for exhausted files, in its block or the
-    function that it decorates; ``work`` says in the message what was being done.
+    """Runs a block, or decorates a function, so that exhausted memory raises OutOfMemoryError there, and exhausted
+    files ResourceLimitError.
+
+    ``work`` says in the message what was being done. Other errors are raised as they are.
     """
     try:
         yield
@@ -33,7 +35,11 @@ def reports_exhaustion(work: str) -> Iterator[None]:
 
 
 def raise_exhaustion(error: BaseException, work: str) -> None:
-    """Raises OutOfMemoryError or ResourceLimitError where an exhausted resource caused ``error``; else returns."""
+    """Raises OutOfMemoryError where exhausted memory caused ``error``, ResourceLimitError where ``error`` says that no
+    more files can be opened; else returns.
+
+    ``work`` says in the message what was being done. An error of one of these two classes is left to the caller.
+    """
     if isinstance(error, OutOfMemoryError | ResourceLimitError):
         return
     if (cause := memory_cause(error)) is not None:
@@ -51,12 +57,14 @@ def raise_exhaustion(error: BaseException, work: str) -> None:
 
 
 def memory_cause(error: BaseException) -> BaseException | None:
-    """Returns the error in the chain of ``error`` that says that memory is exhausted; None where none does."""
+    """Returns the first error in the chain of causes of ``error`` that means exhausted memory; None where there is
+    none.
+    """
     return next((each for each in _chain(error) if _says_no_memory(each)), None)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yields ``error`` and the errors that caused it."""
+    """Yields ``error``, then the error that caused it or that it was raised while handling, and so on."""
     seen: IdentityMap[BaseException, None] = IdentityMap()  # errors of others may compare by content
     following: BaseException | None = error
     while following is not None and following not in seen:

@@ -17,7 +17,9 @@ _pausing: list[None] = []
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pauses cyclic garbage collection within the block: it would walk all new objects repeatedly and free none."""
+    """Pauses cyclic garbage collection in the block, for code that makes many objects that stay alive: collections
+    would walk them repeatedly and free none.
+    """
     enabled = gc.isenabled()
     if enabled:
         _pausing.append(None)
@@ -39,14 +41,17 @@ def never_collect() -> None:
 
 
 def collect_new() -> None:
-    """Collects garbage made since the last call, where there is much: operations that passes replaced form cycles."""
+    """Collects garbage made since the last collection, where there may be much: operations that passes replaced form
+    cycles.
+    """
     if gc.get_count()[0] >= _MUCH:
         gc.collect(0)
 
 
 def _resume() -> None:
-    """Enables the collector in a child process, which lacks the threads that paused it; the parent enables its own
-    later.
+    """Enables the collector in a child process forked during a pause.
+
+    The threads whose pauses would end there exist only in the parent.
     """
     if _pausing:
         _pausing.clear()

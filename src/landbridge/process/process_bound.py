@@ -10,10 +10,11 @@ from landbridge.errors import NotPicklableError
 
 
 class ProcessBound:
-    """Refuses ``pickle``, ``copy.copy`` and ``copy.deepcopy`` of objects of its subclasses; ``_instead`` says what to
-    do.
+    """Base class of objects that cannot be pickled or copied: ``pickle``, ``copy.copy`` and ``copy.deepcopy`` raise
+    NotPicklableError.
 
-    ``_public_name`` is the class that the user knows, where its objects are of classes below it.
+    A subclass sets ``_instead``, the text of what to do instead, and ``_public_name`` where users know its objects by
+    the name of another class.
     """
 
     __slots__ = ()
@@ -22,7 +23,7 @@ class ProcessBound:
     _public_name: ClassVar[str | None] = None
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
-        """Raises NotPicklableError, for pickle and copy."""
+        """Raises NotPicklableError; ``pickle`` and ``copy`` call this."""
         name = self._public_name or type(self).__name__
         article = "an" if name[0] in "AEIOU" else "a"
         raise NotPicklableError(
