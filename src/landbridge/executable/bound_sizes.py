@@ -20,19 +20,23 @@ _SHOWN = 16
 
 
 class BoundSizes:
-    """Collects dimensions input by input, with the input that each comes from."""
+    """Collects the sizes of open dimensions from the inputs of a run, one input after the other. ``values`` has them by
+    name; errors name the input that each comes from.
+    """
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
         self._forms: dict[str, str] = {}
 
     def declare(self, name: str, size: int, where: str) -> None:
-        """Adds dimension ``name``, which is ``size`` by ``where``."""
+        """Adds dimension ``name`` with its ``size``; ``where`` says in errors where it comes from."""
         self.values[name], self._forms[name] = size, where
 
     def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
-        """Adds the dimensions of ``shape`` of ``spec``; raises ShapeError where it is illegal or contradicts an earlier
-        input.
+        """Adds the dimensions that ``shape``, of input ``spec``, determines. Raises ShapeError where it has another
+        rank or fixed extent, is out of a dimension's range, or contradicts an earlier input.
+
+        An extent of several dimensions determines none; ``check`` compares it later.
         """
         if len(shape) != len(spec.shape):
             raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}{_TAKES}{_shown(spec.shape)}")
@@ -46,7 +50,9 @@ class BoundSizes:
                 self._set(*solved, extent, number, f"axis {axis} of input {spec.name!r}")
 
     def add_elements(self, spec: TensorSpec, elements: Sequence[int]) -> None:
-        """Adds the dimensions that ``elements`` of ``spec`` give; raises ShapeError as ``add`` does."""
+        """Adds the dimensions that ``elements``, the values of input ``spec``, determine; raises ShapeError as ``add``
+        does.
+        """
         for i, (extent, number) in enumerate(zip(spec.elements, elements, strict=True)):
             where = f"element {i} of input {spec.name!r}"
             if isinstance(extent, int):
@@ -58,7 +64,9 @@ class BoundSizes:
                 self._set(*solved, extent, number, where)
 
     def check(self, spec: TensorSpec, shape: Sequence[int], elements: Sequence[int] = ()) -> None:
-        """Raises ShapeError unless ``spec`` has ``shape`` and ``elements`` for the dimensions that were collected."""
+        """Raises ShapeError unless each extent and element that ``spec`` declares has, with the collected dimensions,
+        the size in ``shape`` and ``elements``. All of its dimensions must be collected.
+        """
         self._check("axis", spec.name, spec.shape, shape)
         if spec.elements:
             self._check("element", spec.name, spec.elements, elements)
@@ -89,14 +97,14 @@ class BoundSizes:
 
 
 def says_dimension(extent: Extent) -> bool:
-    """Returns whether an input with ``extent`` determines a dimension, or has a number: ``BoundSizes.add`` checks all
-    of it then.
+    """Returns whether ``BoundSizes.add`` checks ``extent`` completely: it is a number, or ``a * symbol + b``, which
+    determines its dimension. Other extents need ``BoundSizes.check``.
     """
     return isinstance(extent, int) or solvable_form(extent) is not None
 
 
 def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
-    """Returns the symbol, ``a`` and ``b`` of an extent ``a * symbol + b``; None for other extents."""
+    """Returns (symbol, a, b) of an extent ``a * symbol + b``; None for an extent of another form."""
     terms, plus = split_constant(extent.terms) if isinstance(extent, Size) else ((), extent)
     match terms:
         case ((((Symbol() as symbol, 1),), factor),):
@@ -105,8 +113,8 @@ def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
 
 
 def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
-    """Returns the symbol of an extent ``a * symbol + b`` and its value, None where no value solves it; None for other
-    extents.
+    """Returns the symbol of an extent ``a * symbol + b`` and the value with which it is ``number``, None where no
+    integer is; None instead of both for an extent of another form.
     """
     form = solvable_form(extent)
     if form is None:
@@ -125,10 +133,10 @@ def sizes_of_inputs(
     shapes: Mapping[str, Sequence[int]],
     elements: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, int]:
-    """Returns the dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not
-    fit.
+    """Returns the sizes of the open dimensions, by name, of a program whose inputs have ``shapes``.
 
-    ``elements``: those of inputs whose ``TensorSpec`` declares them, in order.
+    ``elements`` has, by input name, the elements of those inputs whose ``TensorSpec`` declares them, in order. Raises
+    ShapeError where shapes or elements do not fit.
     """
     bound, read = BoundSizes(), elements or {}
     for spec in specs:
@@ -141,8 +149,11 @@ def sizes_of_inputs(
 
 
 def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> list[str]:
-    """Returns the names of those of ``programs`` that inputs with these ``elements`` choose: several where each is for
-    other sizes. Raises ShapeError where there is none.
+    """Returns the names of the ``programs`` that may fit inputs with these ``elements``: several where they differ only
+    in the sizes they are for, and all where none fits and no input's elements are all numbers, as the check of each
+    program then reports more.
+
+    Raises ShapeError, which lists the legal elements, where none fits otherwise.
     """
     if len(programs) == 1:
         return list(programs)
@@ -163,8 +174,9 @@ def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequenc
 
 
 class ProgramsByShapes:
-    """Selects those of ``programs`` that may fit inputs of some shapes: one for open extents of 0 only where an input
-    has no elements, all others always.
+    """Selects from ``programs`` those that may fit inputs of given shapes.
+
+    Programs for open extents of 0 are selected only where an input has an extent of 0; all others always are.
     """
 
     def __init__(self, programs: Mapping[str, Function]) -> None:
@@ -174,7 +186,7 @@ class ProgramsByShapes:
         self._differ = len(self._with_elements) < len(programs)
 
     def of(self, shapes: Iterable[Sequence[int]]) -> Mapping[str, Function]:
-        """Returns those for inputs of ``shapes``, by name."""
+        """Returns the programs that may fit inputs of ``shapes``, by name."""
         return self._all if self._differ and any(0 in shape for shape in shapes) else self._with_elements
 
 

@@ -39,7 +39,9 @@ _VECTORS, _WIDE_VECTORS = 0x6, 0xE6
 
 
 def hwcap_bits(kind: int, features: Iterable[str]) -> int:
-    """Returns the bits of the auxiliary vector's entry ``kind`` that AArch64 code with ``features`` needs."""
+    """Returns the bits that AArch64 code with ``features`` needs in entry ``kind`` of the auxiliary vector (16:
+    AT_HWCAP, 26: AT_HWCAP2). Features that the entry has no bit for are ignored.
+    """
     names = HWCAPS[kind].split()
     return sum(1 << names.index(name) for name in set(features) if name in names)
 
@@ -51,7 +53,9 @@ def sve_bytes(features: Iterable[str]) -> int:
 
 
 def cpuid_bits(features: Iterable[str]) -> dict[tuple[int, int, int], int]:
-    """Returns the bits that x86-64 code with ``features`` needs, by leaf, subleaf and register of CPUID."""
+    """Returns the bits that x86-64 code with ``features`` needs, by (leaf, subleaf, register) of CPUID; registers
+    without such a bit are left out.
+    """
     wanted = set(features)
     found = {where: sum(1 << bit for name, bit in bits.items() if name in wanted) for where, bits in CPUID.items()}
     if saved_registers(wanted):

@@ -12,7 +12,8 @@ from landbridge.shapes.strides import dense_bytes
 
 @record(frozen=True)
 class CrossingReport:
-    """A tensor of ``nbytes`` that crosses ``to`` a vdevice; says whether it is a view, and ``why``, in words.
+    """One transfer of tensor ``name``, of ``nbytes``, from one vdevice ``to`` another: a view of the same memory
+    (``is_view``) or a copy, and ``why``, as text.
 
     ``why`` is empty for a copy that is not a crossing of the model, such as one to an output in a separate scope.
     """
@@ -25,7 +26,7 @@ class CrossingReport:
 
 
 def crossings_of(function: Function, vdevices: Sequence[VDevice]) -> Iterator[CrossingReport]:
-    """Yields the crossings of ``function``, in the order of its instructions."""
+    """Yields a CrossingReport for each transfer between vdevices in ``function``, in the order of its instructions."""
     specs = (*function.inputs, *function.outputs, *function.parameters)
     known = {number: (spec.nbytes, spec.vdevice) for number, spec in enumerate(specs)}
     storages: dict[int, int] = {}

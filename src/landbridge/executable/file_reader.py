@@ -51,9 +51,9 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
 
 
 def format_version(path: Path) -> int:
-    """Returns the format version of the ``.lbx`` file ``path``, of which the header alone is read and checked.
+    """Returns the format version of the ``.lbx`` file ``path``; only its header is read and checked.
 
-    Raises ExecutableError as ``read_executable`` does.
+    Raises ExecutableError and UnreadableFileError as ``read_executable`` does.
     """
     with _open_file(path) as file:
         return _read_header(file).version
@@ -61,7 +61,9 @@ def format_version(path: Path) -> int:
 
 @contextmanager
 def _open_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open the regular file ``path``; what the block finds wrong is an ExecutableError that names it."""
+    """Opens the regular file ``path`` for the block. Errors of the block about its content are raised as
+    ExecutableError with the path.
+    """
     if os.path.isdir(path):  # noqa: PTH112 - of any name: Path raises for one that is too long
         raise ExecutableError(f"{path} is a folder, and no .lbx; name a file")
     with os.fdopen(_opened(path), "rb") as file:
@@ -154,7 +156,7 @@ def _cut(body: memoryview, section: Section) -> memoryview:
 
 
 def _read_modules(manifest: Manifest, code: memoryview) -> tuple[ModuleImage, ...]:
-    """Returns the modules in their order, whichever kind of image each has."""
+    """Returns the modules by their numbers in the manifest, those with code images and those with device images."""
     modules: dict[int, ModuleImage] = {}
     entries: list[ImageEntry | DeviceImageEntry] = [*manifest.images, *manifest.device_images]
     for entry in entries:

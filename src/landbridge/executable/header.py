@@ -27,7 +27,7 @@ _LAYOUT = struct.Struct("<8sIIQ8Q32sQ")
 
 @record(frozen=True)
 class Section:
-    """A range of the file; offset and size are in bytes."""
+    """A range of the file: ``offset`` and ``size`` in bytes."""
 
     offset: int
     size: int
@@ -40,9 +40,10 @@ class Section:
 
 @record(frozen=True)
 class Header:
-    """The sections manifest, instructions, code and constants, in file order, and the file's SHA-256.
+    """The sections of a file, in file order: manifest, instructions, code and constants; its SHA-256 and format
+    version.
 
-    The digest covers every byte before the constants, taken with the digest itself zero.
+    The digest covers every byte before the constants, computed with zeros in place of the digest itself.
     """
 
     sections: tuple[Section, Section, Section, Section]
@@ -50,17 +51,23 @@ class Header:
     version: int = LOOPS_VERSION - 1
 
     def pack(self) -> bytes:
-        """Returns the header's bytes."""
+        """Returns the header as it is in the file: ``HEADER_BYTES`` bytes."""
         places = [n for section in self.sections for n in (section.offset, section.size)]
         return _LAYOUT.pack(MAGIC, self.version, 0, self.sections[-1].end, *places, self.sha256, 0)
 
     def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
-        """Returns the SHA-256 of this header with a zero digest, followed by ``body``: the file up to its constants."""
+        """Returns the SHA-256 of this header, with zeros for its digest, and ``body``, the rest of the file up to the
+        constants.
+        """
         return sha256_of(chain([Header(self.sections, version=self.version).pack()], body))
 
 
 def unpack_header(content: bytes, file_size: int) -> Header:
-    """Returns the Header in the first bytes of a file of ``file_size`` bytes; raises ExecutableError."""
+    """Returns the Header in ``content``, the first bytes of a file of ``file_size`` bytes.
+
+    Raises ExecutableError for another format or version, another size than the header says, and sections outside the
+    file or not in order.
+    """
     if content[: len(MAGIC)] != MAGIC:
         raise ExecutableError("not an .lbx file; make one with landbridge.compile(...).save(path)")
     if len(content) < HEADER_BYTES:

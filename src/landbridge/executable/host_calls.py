@@ -10,7 +10,7 @@ from landbridge.executable.segments import BRANCH, LOOP, READ, Segment, segments
 
 
 def host_calls(executable: Executable) -> dict[str, str]:
-    """Returns the name of each function that ``executable`` calls, and the module that registered it for the compile.
+    """Returns the functions that ``executable`` calls: the module that registered each for the compile, by its name.
 
     The module is empty for functions of Landbridge itself. Raises ExecutableError for segments that cannot be read.
     """
@@ -26,7 +26,9 @@ def _calls(executable: Executable) -> Iterator[tuple[str, str]]:
 
 
 def _calls_between(segments: Sequence[Segment]) -> Iterator[tuple[str, str]]:
-    """Yields the host operators that are called between ``segments``, and in the bodies that they run."""
+    """Yields name and module of each host operator that is called between ``segments``, and in the bodies of loops and
+    branches there.
+    """
     for segment in segments:
         for call in segment.calls:
             if call.operator not in (READ, LOOP, BRANCH):

@@ -25,7 +25,9 @@ def notebook_view(
     memory: Iterable[StorageReport],
     dimensions: Mapping[str, Dim],
 ) -> str:
-    """Returns HTML that lists inputs and outputs of the program ``title``, its memory and what runs it."""
+    """Returns HTML with tables of the inputs and outputs of ``main``, then of code, constants, planned memory and open
+    dimensions, under ``title``. Texts are escaped.
+    """
     weights = sum(array.nbytes for array in constants.values())
     facts = [
         ("code", "; ".join(map(repr, images)) or "none"),
@@ -41,7 +43,9 @@ def notebook_view(
 
 
 def _plan(report: StorageReport) -> str:
-    """Returns a text about the planned size of one memory; with open dimensions it is an expression of them."""
+    """Returns a text of one memory's planned bytes and their lower bound; with open dimensions these are
+    expressions.
+    """
     planned, bound = (_number(each) for each in (report.planned_bytes, report.lower_bound_bytes))
     place = f"{report.device} {report.scope}".strip()
     return f"{planned} bytes of {place}" + ("" if planned == bound else f", no plan is below {bound}")

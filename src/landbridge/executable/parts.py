@@ -17,10 +17,11 @@ from landbridge.shapes.strides import check_shape, check_strides, dense_bytes, s
 
 @record(frozen=True, slots=True)
 class TensorSpec:
-    """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense.
+    """Name, shape and dtype name of an input or output. ``strides`` count elements; empty ones mean row-major without
+    gaps.
 
-    ``vdevice``: the number of the program's vdevice that it is on, the first unless it was placed in another scope.
-    ``elements``: of an input that says what open dimensions are, its elements in order, numbers and Sizes.
+    ``vdevice`` is the index of the program's vdevice that it is on: 0 unless it was placed in another scope.
+    ``elements``: for an input whose values determine open dimensions, each of its elements, a number or a Size.
     """
 
     name: str
@@ -43,8 +44,8 @@ class TensorSpec:
 
     @property
     def memory(self) -> TensorSpec:
-        """Returns the spec that kernels are given: the tensor itself, or a 1-D one of its whole span where it has
-        gaps.
+        """Returns the spec that kernels are given: this one where it is dense, else a 1-D one of all elements from the
+        first to the last, gaps included.
         """
         if not self.strides:
             return self
@@ -53,11 +54,11 @@ class TensorSpec:
 
 @record(frozen=True)
 class VDevice:
-    """A device and scope of the program: its name for binding, the index of the target that compiles for it, and the
-    scope.
+    """A device and scope of the program: its ``name`` for binding, the index of the ``target`` that compiles for it,
+    and the ``scope``.
 
-    ``axis_separators``: in a request for an n-D scope, the axis of a tensor that begins each dimension of the space but
-    the first. A program states them with each tensor, so its own vdevices have none.
+    ``axis_separators``: in a request for an n-D scope, the axes of a tensor at which the second and each further
+    dimension of the space begins. A program has them with each tensor, so its own vdevices have none.
     """
 
     name: str
@@ -90,15 +91,15 @@ _TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d
 
 @record(frozen=True, repr=False, eq=False)
 class CodeImage:
-    """Position-independent machine code of one target.
+    """Position-independent machine code of one target, for instruction set ``isa``.
 
-    ``code`` is the flat image (linked text, read-only data); ``symbols`` are byte offsets of functions;
-    ``imports`` are byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of
-    functions of the C library; ``relocations`` are offsets of 8-byte slots to which the load address is added.
-    ``slot_references``: what in the code reaches a slot by its distance, as (place, type of ELF relocation, slot plus
-    addend), for those who put slots elsewhere. They are all of it: slots begin at ``slots_start``, after the code.
-    ``features`` are the CPU features (``/proc/cpuinfo`` flag names) the code needs. ``flushes_denormals``: whether its
-    functions run with denormal floats taken for zeros and zeros given in place of them.
+    ``code`` is the flat image (linked text, read-only data). ``symbols`` are byte offsets of functions. ``imports`` are
+    byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of functions of the C library.
+    ``relocations`` are offsets of 8-byte slots to which the load address is added. ``slot_references`` are all places
+    in the code that address a slot relative to themselves, as (place, type of ELF relocation, slot plus addend), for
+    loaders that put slots elsewhere; slots begin at ``slots_start``, after the code. ``features`` are the CPU features
+    (``/proc/cpuinfo`` flag names) the code needs. ``flushes_denormals``: whether its functions treat denormal floats as
+    zeros and return zeros in place of them.
     """
 
     isa: str

@@ -16,13 +16,17 @@ _SHORT, _MOST = 4096, 1024
 
 
 def size_text(size: Size) -> str:
-    """Returns the text that ``read_size`` reads back."""
+    """Returns the text of ``size`` in a file: its expression, then the range of each of its dimensions. ``read_size``
+    reads it back.
+    """
     ranges = (f"{name} in {range_text(symbol)}" for name, symbol in size.symbols.items())
     return "; ".join((str(size), *ranges))
 
 
 def read_size(text: str) -> Size:
-    """Returns the Size that ``text`` spells; raises ShapeError where it is none, or the same number for all inputs."""
+    """Returns the Size that ``text`` spells. Raises ShapeError for text that spells none, is too long, or has no
+    dimension.
+    """
     if len(text) > _LONGEST:
         raise ShapeError(f"it has {len(text)} characters; legal: at most {_LONGEST}")
     return _remembered(text) if len(text) <= _SHORT else _read(text)
