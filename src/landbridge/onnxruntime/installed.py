@@ -39,15 +39,17 @@ def install_as_onnxruntime() -> None:
 
 
 def folder_of_theirs() -> Path | None:
-    """Returns the folder of an installed onnxruntime, also where Landbridge is installed under its name; None without
-    one.
+    """Returns the folder of the installed package onnxruntime, also while Landbridge is imported under that name; None
+    where it is not installed.
     """
     spec = PathFinder.find_spec(_THEIRS)
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 class _Finder(MetaPathFinder):
-    """Finds ``onnxruntime.X``: Landbridge's module, which must not be imported twice, or a tool of onnxruntime."""
+    """Finds modules ``onnxruntime.X``. They are those of ``landbridge.onnxruntime``, the same objects, as a second
+    import would make second classes; the packages in ``_TOOLS`` are those of an installed onnxruntime.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -81,7 +83,7 @@ def _of_theirs(fullname: str, name: str) -> ModuleSpec:
 
 
 class _Known(Loader):
-    """Loads a module that is imported already."""
+    """Loader that returns ``module``, which is imported already, without executing it again."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module

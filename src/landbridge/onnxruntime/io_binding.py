@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 class HasArguments(Protocol):
-    """The properties of a session that an IOBinding needs."""
+    """The methods of a session that an IOBinding calls."""
 
     def get_inputs(self) -> list[NodeArg]: ...
     def get_outputs(self) -> list[NodeArg]: ...
@@ -34,14 +34,18 @@ class IOBinding:
         self._results: dict[str, OrtValue] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
-        """Binds input ``name`` to ``arr_on_cpu``; each run reads its content at that time."""
+        """Binds input ``name`` to ``arr_on_cpu``, without a copy: each run reads what it holds then. Raises
+        InvalidArgument for a name that the model does not have.
+        """
         self._check(name, self._input_names, "input")
         self._inputs[name] = arr_on_cpu
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
-        """Binds input ``name`` to memory at ``buffer_ptr``, which the caller keeps alive."""
+        """Binds input ``name`` to the array of ``shape`` at address ``buffer_ptr``, whose memory the caller keeps
+        alive.
+        """
         check_device(device_type, device_id)
         self.bind_cpu_input(name, array_at(buffer_ptr, shape, element_type))
 
@@ -58,7 +62,11 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Requests output ``name`` in memory at ``buffer_ptr``, or in new memory of each run."""
+        """Requests output ``name``. Runs write it to the array of ``shape`` at address ``buffer_ptr``, whose memory the
+        caller keeps alive; without one, each run returns it in new memory.
+
+        Raises InvalidArgument for a name that the model does not have, and for an address without shape or dtype.
+        """
         check_device(device_type, device_id)
         self._check(name, self._output_names, "output")
         if buffer_ptr is None:
@@ -105,8 +113,11 @@ class IOBinding:
             raise InvalidArgument(f"Failed to find {subject} name: {name}; the model has {', '.join(known)}")
 
     def run_by(self, results: Callable[[Mapping[str, Array], Any], list[Array]]) -> None:
-        """Calls ``results`` with the bound inputs; it writes results in place where the caller's memory is bound to all
-        of them.
+        """Runs the model by ``results(inputs, out)`` and retains the requested outputs for ``get_outputs``.
+
+        ``out`` is the caller's memory for each output where all outputs are bound to dense, writable memory; the run
+        writes it in place. Else it is None, and results are copied to the memory that is bound. Raises InvalidArgument
+        where their shape or dtype differs from that of the memory.
         """
         memory = [self._outputs.get(name) for name in self._output_names]
         out = memory if memory and all(array is not None and array.flags.carray for array in memory) else None

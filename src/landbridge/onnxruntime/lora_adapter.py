@@ -29,13 +29,13 @@ class _Adapter:
 
 
 class LoraAdapter:
-    """Values of weights that the model lists as inputs, by name, for ``RunOptions.add_active_adapter``."""
+    """Values, by name, for weights that the model lists as inputs; ``RunOptions.add_active_adapter`` takes it."""
 
     def __init__(self) -> None:
         self.parameters: dict[str, OrtValue] = {}
 
     def Load(self, file: str | os.PathLike[str]) -> None:  # noqa: N802  as onnxruntime calls it
-        """Reads the values from ``file``; raises InvalidArgument where it is no adapter."""
+        """Replaces the values by those in ``file``; raises InvalidArgument where it is no adapter or cannot be read."""
         self.parameters = _read(file).parameters
 
 
@@ -58,7 +58,7 @@ class AdapterFormat:
         )
 
     def get_format_version(self) -> int:
-        """Returns the version of the format."""
+        """Returns the version of the file format."""
         return self._adapter.format_version
 
     def get_adapter_version(self) -> int:
@@ -70,7 +70,7 @@ class AdapterFormat:
         return self._adapter.model_version
 
     def get_parameters(self) -> dict[str, OrtValue]:
-        """Returns the values by name."""
+        """Returns the adapter's weight values by name, in a new dict; the OrtValues are not copied."""
         return dict(self._adapter.parameters)
 
 

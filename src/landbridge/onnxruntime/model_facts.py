@@ -21,7 +21,9 @@ _UNTYPED = "tensor(undefined)"
 
 @record(frozen=True)
 class NodeArg:
-    """An input or output: ``shape`` has a number, a name or None for each axis, ``type`` is as ``tensor(float)``."""
+    """An input or output. ``type`` is a name such as ``tensor(float)``; ``shape`` has for each axis its extent, the
+    name of its dimension, or None where neither is known.
+    """
 
     name: str
     type: str
@@ -30,7 +32,7 @@ class NodeArg:
 
 @record(frozen=True)
 class ModelMetadata:
-    """The metadata in a model's file."""
+    """The metadata that a model's file contains; ``version`` is the model's own."""
 
     producer_name: str = ""
     graph_name: str = ""
@@ -48,14 +50,16 @@ def element_name(element: int) -> str:
 
 
 def element_of(dtype: object) -> int:
-    """Returns the ONNX element type of a number or numpy dtype."""
+    """Returns the ONNX element type of ``dtype``, a numpy dtype or its name; a number is returned as it is."""
     if isinstance(dtype, int):
         return dtype
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))  # type: ignore[call-overload]
 
 
 def spelled(dtype: np.dtype[Any]) -> str:
-    """Returns ``"tensor(float)"`` for float32; for a dtype that ONNX lacks the name is numpy's."""
+    """Returns the type of a tensor of ``dtype`` as onnxruntime names it, such as ``"tensor(float)"`` for float32; for a
+    dtype that ONNX lacks, numpy's name of the dtype alone.
+    """
     try:
         return f"tensor({element_name(element_of(dtype))})"
     except (KeyError, ValueError, TypeError):
@@ -76,7 +80,7 @@ def _type_name(kind: onnx.TypeProto) -> str:
 
 
 def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
-    """Yields the ``values`` of a graph as NodeArgs."""
+    """Yields a NodeArg for each of ``values``, the inputs or outputs of an ONNX graph."""
     for value in values:
         tensor = value.type.tensor_type
         yield NodeArg(value.name, _type_name(value.type), [_extent(dim) for dim in tensor.shape.dim])
@@ -89,7 +93,9 @@ def argument_of(spec: TensorSpec) -> NodeArg:
 
 
 def typed(argument: NodeArg, outputs: Iterable[TensorSpec]) -> NodeArg:
-    """Returns ``argument``; where it has no type, with that of the same name among the ``outputs`` of a program."""
+    """Returns ``argument``. Where the file gives it no type, type and shape are those of the output of a program with
+    the same name, if there is one.
+    """
     spec = next((spec for spec in outputs if spec.name == argument.name), None)
     return argument if argument.type != _UNTYPED or spec is None else argument_of(spec)
 
@@ -101,7 +107,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 
 def metadata(model: onnx.ModelProto) -> ModelMetadata:
-    """Returns the ModelMetadata of ``model``."""
+    """Returns the metadata that ``model`` contains."""
     return ModelMetadata(
         model.producer_name,
         model.graph.name,

@@ -9,7 +9,7 @@ from landbridge.onnxruntime.ort_value import OrtValue
 
 
 class OrtValueVector(list[OrtValue]):
-    """A list with onnxruntime's names for its methods."""
+    """A list of OrtValues that also has the method names of onnxruntime's class."""
 
     def push_back(self, value: OrtValue) -> None:
         """Appends ``value``."""
@@ -26,10 +26,12 @@ class OrtValueVector(list[OrtValue]):
         return self[index].element_type()
 
     def dlpack_at(self, index: int) -> Any:
-        """Returns a DLPack capsule of the memory of the value at ``index``."""
+        """Returns a DLPack capsule of the memory of the value at ``index``, which is not copied and which the capsule
+        keeps alive.
+        """
         return self[index].__dlpack__()
 
     def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None = None) -> list[Any]:
-        """Returns a DLPack capsule of each value, or the result of ``to_tensor`` for each."""
+        """Returns a DLPack capsule of each value, or what ``to_tensor`` makes of each capsule."""
         capsules = (value.__dlpack__() for value in self)
         return list(capsules) if to_tensor is None else [to_tensor(capsule) for capsule in capsules]

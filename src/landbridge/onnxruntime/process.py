@@ -43,7 +43,7 @@ def get_ep_devices() -> list[Any]:
 
 
 def has_collective_ops() -> bool:
-    """Returns False."""
+    """Returns False: there are no operators that communicate between processes."""
     return False
 
 

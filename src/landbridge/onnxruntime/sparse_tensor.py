@@ -63,9 +63,10 @@ class SparseTensor:
     def sparse_coo_from_numpy(
         cls, dense_shape: Sequence[int] | Array, values: Array, coo_indices: Array, ort_device: Any = None
     ) -> SparseTensor:
-        """Returns a tensor with values at ``coo_indices``: int64, of shape (values,), flat indices into the whole
-        tensor, or (values, axes). Raises InvalidArgument where they do not fit, Fail for a device that is not the
-        host's CPU.
+        """Returns a tensor of ``dense_shape`` with ``values`` at ``coo_indices``, which are not copied.
+
+        ``coo_indices`` are int64: of shape [values], flat indices into the whole tensor, or [values, axes]. Raises
+        InvalidArgument where they do not fit, Fail for a device that is not the host's CPU.
         """
         _check(ort_device)
         count, rank = len(values), len(dense_shape)
@@ -85,8 +86,10 @@ class SparseTensor:
         outer_indices: Array,
         ort_device: Any = None,
     ) -> SparseTensor:
-        """Returns a matrix with values in the columns ``inner_indices``, int64; ``outer_indices``, one more than rows,
-        say where each row begins. Raises the errors of ``sparse_coo_from_numpy``.
+        """Returns a matrix with ``values`` in the columns ``inner_indices``, int64 [values].
+
+        ``outer_indices``, int64 [rows + 1], are the positions in ``values`` where each row begins, and the number of
+        values. Raises the errors of ``sparse_coo_from_numpy``.
         """
         _check(ort_device)
         if len(dense_shape) != 2 or len(inner_indices) != len(values) or len(outer_indices) != dense_shape[0] + 1:
@@ -98,7 +101,7 @@ class SparseTensor:
         return cls(dense_shape, values, OrtSparseFormat.ORT_SPARSE_CSRC, indices)
 
     def values(self) -> Array:
-        """Returns the values, not a copy."""
+        """Returns the array of values itself, not a copy."""
         return self._values
 
     def dense_shape(self) -> list[int]:
@@ -106,23 +109,23 @@ class SparseTensor:
         return list(self._shape)
 
     def format(self) -> OrtSparseFormat:
-        """Returns the format of its indices."""
+        """Returns the format of the indices."""
         return self._format
 
     def data_type(self) -> str:
-        """Returns its type as a name, such as ``sparse_tensor(float)``."""
+        """Returns the name of the tensor's type, such as ``sparse_tensor(float)``."""
         return f"sparse_tensor({element_name(element_of(self._values.dtype))})"
 
     def device_name(self) -> str:
-        """Returns ``"cpu"``."""
+        """Returns ``"cpu"``, where every SparseTensor is."""
         return "cpu"
 
     def as_coo_view(self) -> SparseView:
-        """Returns its indices; raises SparseFormError where they are of another format."""
+        """Returns a view of the COO indices; raises SparseFormError for another format."""
         return self._view(OrtSparseFormat.ORT_SPARSE_COO, "COO")
 
     def as_csrc_view(self) -> SparseView:
-        """Returns its indices; raises SparseFormError where they are of another format."""
+        """Returns a view of the CSR indices; raises SparseFormError for another format."""
         return self._view(OrtSparseFormat.ORT_SPARSE_CSRC, "CSR(C)")
 
     def as_blocksparse_view(self) -> SparseView:

@@ -6,7 +6,9 @@ from landbridge.errors import LandbridgeError
 
 
 class OrtError(LandbridgeError):
-    """Base of the errors of this module; the message begins as onnxruntime's does."""
+    """Base class of the errors of this module; the message begins with ``code`` and ``status``, as
+    onnxruntime's does.
+    """
 
     code, status = 1, "FAIL"
 
@@ -25,7 +27,7 @@ class InvalidArgument(OrtError):
 
 
 class NoSuchFile(OrtError):
-    """Raised when there is no such file."""
+    """Raised when the model's file does not exist."""
 
     code, status = 3, "NO_SUCHFILE"
 
