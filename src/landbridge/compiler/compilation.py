@@ -130,7 +130,7 @@ def _of_sizes(
 ) -> tuple[Executable, str]:
     """Returns the program of ``model``, and a text that names its nodes that run on the host (empty for none).
 
-    ``empties`` says whether open extents may be 0 in a run.
+    ``empties`` says which tensors may have no elements in a run.
     """
     noted = ""
     not_empty: frozenset[str] = frozenset()

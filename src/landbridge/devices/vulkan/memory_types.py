@@ -111,7 +111,7 @@ def texture_kind(device_memory: MemoryKind) -> MemoryKind:
 
 def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unified: bool) -> list[MemoryType]:
     """Returns ``types`` as those of a device with less: without ``coherent`` no type is coherent, without ``unified``
-    host and device share none. For tests of code for other hardware.
+    host and device share none. So code for such devices can run on any.
 
     Every driver works correctly when used so. Without ``unified``, each type that both see appears as two: the
     device's, and after it the host's.
