@@ -82,7 +82,10 @@ class ElementAccess:
 
 
 def linearize(e: AffineExpr, scale: int = 1) -> Linear:
-    """Returns ``scale * e`` with its linear terms collected."""
+    """Returns ``e`` times ``scale`` as a Linear: equal dims are added up.
+
+    Subexpressions that are not linear (floordiv, mod, products of dims) go to ``rest``, each with its factor.
+    """
     if isinstance(e, AffineConstantExpr):
         return Linear(scale * e.value, {})
     if isinstance(e, AffineDimExpr):
@@ -116,8 +119,9 @@ def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:
 
 
 def rename(x: Linear, dims: Mapping[int, Linear]) -> Linear:
-    """Returns ``x`` with every dim replaced by an index over other dims; a dim of a nonlinear term must be replaced by
-    a single dim.
+    """Returns ``x`` with each dim ``d`` replaced by ``dims[d]``.
+
+    Every dim that ``x`` uses must be in ``dims``. Dims in ``rest`` are replaced inside the floordiv or mod.
     """
     total = Linear(x.const, {})
     for d, c in x.coeffs.items():
@@ -152,7 +156,7 @@ def _substitute(e: AffineExpr, dims: Mapping[int, Linear]) -> AffineExpr:
 
 
 def rename_access(a: ElementAccess, dims: Mapping[int, Linear]) -> ElementAccess:
-    """Returns ``a`` over other dims."""
+    """Returns ``a`` with each dim ``d`` of its index and guards replaced by ``dims[d]``."""
     return replace(
         a,
         index=rename(a.index, dims),

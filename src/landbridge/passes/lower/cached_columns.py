@@ -16,9 +16,12 @@ MANY = 1 << 30
 
 
 def l1_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], l1_bytes: int) -> int:
-    """Returns the number of columns whose vectors, over the reduction loops ``inner``, take at most ``l1_bytes``.
+    """Returns the number of columns that fit in ``l1_bytes`` together; 0 if ``nest`` has no reduction or no ``lane``
+    loop.
 
-    Every tile of rows reads its columns from first to last. Columns that do not fit come from L2 for every tile.
+    A column is one vector of ``lanes`` elements for each iteration of the reduction loops ``inner``, of every operand
+    that depends on ``lane``. Open extents count with their expected sizes. Every tile of rows reads its columns from
+    first to last; columns that do not fit come from L2 for every tile.
     """
     main = nest.reduction
     if main is None or lane is None:
@@ -32,10 +35,10 @@ def l1_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], l
 
 
 def beyond_l2_share(nest: Nest, lane: int | None, rows: int | None, l2_bytes: int) -> float:
-    """Returns the share of passes over all ``rows`` in which the columns of ``nest`` come from beyond L2.
+    """Returns the share of passes over all ``rows``, from 0 to 1, in which the columns of ``nest`` come from beyond L2.
 
-    Columns larger than ``l2_bytes``, the caches of one core, are not in L2 when a run begins. Outer loops that read
-    them again find them there.
+    When a run begins, columns that take more than ``l2_bytes``, the size of one core's L2, are not in it. Outer loops
+    that read the same columns again find them there.
     """
     main = nest.reduction
     if main is None or lane is None or rows is None:

@@ -24,13 +24,15 @@ _SEPARATORS = 2
 
 
 def is_image(ty: Attribute) -> bool:
-    """Returns whether a memref, of a PrimFunc or lowered, is an image to kernels of a grid."""
+    """Returns whether the memref type ``ty``, before or after lowering, is an image: rows, pixels and lanes."""
     return len(separators_of(ty)) == _SEPARATORS
 
 
 def grid_type(buffer: SSAValue) -> MemRefType[Any]:
-    """Returns the type of ``buffer`` as an operand of a lowered function of a grid, an image or flat; raises
-    CodegenError.
+    """Returns the type that the memref ``buffer`` has as an operand of a kernel on a grid.
+
+    An image has the axes row, pixel and lane. Any other memory has one axis of elements; raises CodegenError if it lies
+    in rows.
     """
     ty = buffer.type
     if not is_image(ty):
@@ -64,13 +66,13 @@ def pixel_location(column: Linear, lanes: int, dim: int | None, at: int) -> Pixe
 
 
 def lane_at(code: Code, image: SSAValue, row: Index, column: Index, element: Attribute) -> SSAValue:
-    """Load one element of ``image``, whose lane is computed at run time."""
+    """Emit a load of one element of ``image`` and return it; ``column`` counts lanes and is known only at run time."""
     lanes = shape_of(image.type)[2]
     return code.load(image, (row, code.quotient(column, lanes), code.remainder(column, lanes)), element)
 
 
 def copy_pixel(code: Code, image: SSAValue, row: Index, pixel: Index, lane: Callable[[int], SSAValue]) -> None:
-    """Write one pixel, whose elements ``lane`` returns by lane."""
+    """Emit a store of one whole pixel; ``lane(n)`` returns the value of its lane ``n``."""
     lanes = shape_of(image.type)[2]
     values = [lane(n) for n in range(lanes)]
     if lanes == 1:

@@ -81,9 +81,11 @@ class NestEmitter:
         self._whole_or_left(columns, column, emit)
 
     def _lanes_inside(self, first: Index, count: int) -> SSAValue | None:
-        """Returns the condition that none of ``count`` lanes from column ``first`` on reads padding, in any iteration.
+        """Returns a condition (i1) under which none of ``count`` lanes from vector ``first`` on reads padding, whatever
+        the iteration of the reduction.
 
-        Returns None if no lane reads padding, or if the condition is not a simple one.
+        Returns None if no test at run time is needed or possible: lanes have no guards, vectors do not lie along the
+        columns, or a guard's index depends on other loops or is not linear.
         """
         code, lanes, conditions = self.code, self.operands.lanes, []
         if self.sched.lane is None or self.sched.lane != self.sched.columns:
@@ -107,9 +109,11 @@ class NestEmitter:
         return code.all_of(*conditions) if conditions else None
 
     def _whole_or_left(self, run: Run, first: Index, emit: Callable[[Index], None]) -> None:
-        """Call ``emit`` with the active lanes of the last vector of the tile of ``run`` at vector ``first``.
+        """Call ``emit`` with the number of active lanes of the last vector in the tile of ``run`` that begins at vector
+        ``first``; 0 means all lanes.
 
-        If the lane loop is open, the code has two versions: one for whole tiles, and one for the elements left.
+        If the extent of the lane loop is open, the emitted code branches between two versions: one for whole tiles, and
+        one for the elements left.
         """
         if run.end is None:
             emit(run.mask)

@@ -59,7 +59,9 @@ def _vectors_left(nests: list[Nest], length: int) -> int:
 
 
 def _lies_along(nest: Nest, d: int) -> bool:
-    """Returns whether neighbouring iterations of loop ``d`` write neighbouring elements of a buffer."""
+    """Returns whether loop ``d`` has more than one iteration and steps by one element through at least one stored
+    output of ``nest``.
+    """
     return nest.dims[d].extent != 1 and any(
         w.index.coeff(d) == 1 for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored
     )
@@ -98,13 +100,16 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
 
 
 def without_prefix(a: ElementAccess, length: int) -> ElementAccess:
-    """Returns ``a`` relative to one iteration of the prefix."""
+    """Returns ``a`` with its index relative to the start of one iteration of the first ``length`` loops."""
     coeffs = {d: c for d, c in a.index.coeffs.items() if d >= length}
     return replace(a, index=Linear(a.index.const, coeffs, a.index.rest))
 
 
 def shrink(nest: Nest, temporaries: set[SSAValue], length: int) -> Nest:
-    """Returns ``nest`` with temporaries addressed relative to one iteration of the prefix."""
+    """Returns ``nest`` whose accesses to ``temporaries`` are relative to one iteration of the first ``length`` loops.
+
+    Each temporary then needs the memory of one iteration only.
+    """
     stages = [
         replace(
             s,

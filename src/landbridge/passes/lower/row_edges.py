@@ -79,7 +79,7 @@ def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Exten
 
 
 def _widened(value: SSAValue) -> SSAValue:
-    """Returns the operand of a conversion to a wider float, which is exact; else ``value``."""
+    """Returns the operand if ``value`` is a conversion to a wider float, which is exact; else ``value`` itself."""
     return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
 
 

@@ -50,7 +50,10 @@ def split(x: Linear) -> tuple[Linear, Linear]:
 
 
 def lowered_type(ty: Attribute) -> MemRefType[Any]:
-    """Returns the type of a memref as operand of a lowered function: elements by number, or by row and column."""
+    """Returns the type of a memref as an operand of a lowered function.
+
+    Flat memory has one axis of elements. Memory in rows has two: rows, and elements of a row.
+    """
     separators = separators_of(ty)
     assert isinstance(ty, MemRefType)
     if not separators:
@@ -62,7 +65,7 @@ def lowered_type(ty: Attribute) -> MemRefType[Any]:
 
 
 def flat_type(buffer: SSAValue) -> MemRefType[Any]:
-    """Returns the type of ``buffer``, a memref, as a flat one; raises CodegenError for one in rows."""
+    """Returns the type of the memref ``buffer`` with one axis of elements; raises CodegenError if it lies in rows."""
     ty = buffer.type
     if in_rows(ty):
         raise CodegenError(f"{ty}: kernels of this target reach flat memory only; place the tensor in a flat scope")
@@ -70,5 +73,8 @@ def flat_type(buffer: SSAValue) -> MemRefType[Any]:
 
 
 def _row(number: int) -> int:
-    """Returns the row of a linear offset; its column part is small and may be negative."""
+    """Returns the row of an offset in linear indices, where rows are ``PITCH`` elements apart.
+
+    Rounds to the nearest row: the column part of a coefficient may be negative, and is less than half of ``PITCH``.
+    """
     return (number + PITCH // 2) // PITCH

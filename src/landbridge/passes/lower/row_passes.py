@@ -104,7 +104,7 @@ def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
 
 
 def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
-    """Returns the reads whose vectors all rows share."""
+    """Returns the reads that depend on the lane loop and not on the row loop: all rows share their vectors."""
     assert nest.reduction is not None and sched.lane is not None and sched.rows is not None
     reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess))
     return [r for r in reads if r.uses(sched.lane) and not r.varies(sched.rows)]
@@ -176,7 +176,9 @@ class BlockTasks:
         code.loop(code.quotient(first, parts), code.floordiv(code.add(last, parts - 1), parts), 1, [], columns)
 
     def _some(self, start: Index, count: Index, column: Index) -> None:
-        """Emit all blocks for ``count`` passes from ``start`` on, then the stages after the sums."""
+        """Emit the ``count`` passes from ``start`` on for the tile at ``column``: all blocks of the sums, then the
+        stages after the sums.
+        """
         code, nest, how, terms = self._code, self._nest, self._how, self._terms
         terms.totals.clear(code, nest, count, self._rows_each)
 
@@ -199,7 +201,7 @@ class BlockTasks:
         self._over(self._rest, start, count, column)
 
     def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
-        """Emit ``count`` passes from ``start`` on."""
+        """Emit ``count`` passes over all rows with ``emitter``, beginning with pass ``start``."""
         code = self._code
 
         def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -214,7 +216,7 @@ class BlockTasks:
 
 @record(frozen=True)
 class _Totals:
-    """The sums of ``rows`` rows of ``columns`` vectors, in scratch."""
+    """Scratch memory for the sums of ``rows`` rows, each of ``columns`` vectors of ``lanes`` elements."""
 
     columns: int
     lanes: int
@@ -222,11 +224,11 @@ class _Totals:
     rows: int
 
     def at(self, code: Code, row: Index, n: int) -> Index:
-        """Returns the location of a vector."""
+        """Returns the offset in scratch, in elements, of vector ``n`` of ``row``."""
         return code.add(code.mul(row, self.columns * self.lanes), n * self.lanes)
 
     def clear(self, code: Code, nest: Nest, passes: Index, rows_each: int) -> None:
-        """Set all sums of some passes to the initial value of the reduction."""
+        """Emit stores of the reduction's initial value to all sums of ``passes`` passes, each of ``rows_each`` rows."""
         main = nest.reduction
         assert main is not None and main.inits[0] is not None
         start = code.splat(main.inits[0], main.writes[0].element, self.lanes)

@@ -106,7 +106,10 @@ def row_launch(
 
 
 def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
-    """Returns the temporaries of which one row fits local memory, the smallest first, each with its elements."""
+    """Returns the temporaries that fit in local memory, smallest first, with the number of elements of one row.
+
+    ``rows`` is the number of rows of each temporary, ``available`` the local memory of a workgroup in bytes.
+    """
     found: dict[SSAValue, int] = {}
     left = available - MAX_SIZE * 8  # for partial results
     for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
@@ -118,8 +121,9 @@ def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int
 
 
 class Row:
-    """Emits one nest for one row. ``trees`` is local memory for partial results, by element type, allocated on
-    demand."""
+    """Emits one nest for one row of a workgroup. ``trees`` maps an element type to local memory for partial results,
+    which is allocated when it is first needed.
+    """
 
     def __init__(
         self,
@@ -164,7 +168,9 @@ class Row:
         self._emitter.env.update(zip(self._sched.outer, self._code.unflatten(p, self._extents), strict=True))
 
     def _shared(self) -> None:
-        """Reduce the current point together, and let one work-item run the stages after it."""
+        """Emit the reduction of the current point by all work-items of the workgroup, and the stages after it by one of
+        them.
+        """
         main = self._row.nest.reduction
         assert main is not None
         self.together(main, self.partial(main), partial(self.finish, main))
@@ -172,7 +178,10 @@ class Row:
             barrier(self._code)
 
     def together(self, main: Stage, value: SSAValue, then: Callable[[SSAValue], None]) -> None:
-        """Reduce the ``value`` of all work-items, and let one of them run ``then`` with the result."""
+        """Emit a tree reduction of ``value``, one from each work-item; work-item 0 calls ``then`` with the result.
+
+        The partial results are in local memory, with a barrier before each step.
+        """
         code, element = self._code, main.writes[0].element
         if element not in self._trees:
             self._trees[element] = local_memory(code, element, self._size)
@@ -186,7 +195,9 @@ class Row:
         code.when(code.inside(self._thread, 1), lambda: then(code.load(shared, 0, element)))
 
     def finish(self, main: Stage, value: SSAValue) -> None:
-        """Run the stages after the reduction of the current point, whose result is ``value``."""
+        """Emit the stages after the reduction for the current point. ``value`` is the result of the reduction without
+        its initial value, which is combined with it here.
+        """
         assert main.inits[0] is not None
         start = self._code.constant(main.inits[0], main.writes[0].element)
         value = fold(self._code, main, start, value)
@@ -194,8 +205,12 @@ class Row:
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
     def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: int | None = None) -> SSAValue:
-        """Returns the partial result of this work-item: over all iterations, or those from ``first`` to ``last``, at
-        most ``most``."""
+        """Emit this work-item's share of the reduction and return its partial result, without the reduction's initial
+        value.
+
+        Work-items take iterations in turn, from ``first`` to ``last`` (exclusive; by default all). ``most`` is an upper
+        bound of their number, which decides whether long sums are added up in blocks.
+        """
         code, row, operands = self._code, self._row, self._emitter.operands
         extents = [row.nest.dims[d].extent for d in self._sched.inner]
         combine = combiner(main)

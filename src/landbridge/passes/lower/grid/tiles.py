@@ -29,7 +29,11 @@ LAUNCH = 500_000
 
 @record(frozen=True)
 class Contraction:
-    """The loops of a nest by their role, each outermost first, and the numbers of its two large reads."""
+    """The loops of a contraction by role, and the positions ``x`` (M) and ``y`` (N) of its two large operands among the
+    reads of the reduction.
+
+    The loops of each role are ordered from the outermost to the innermost.
+    """
 
     batch: tuple[int, ...]
     m: tuple[int, ...]
@@ -71,7 +75,13 @@ class Tiles:
 
 
 def find_contraction(nest: Nest) -> Contraction | None:
-    """Returns the simplified ``nest`` as a contraction; None for any other nest."""
+    """Returns the loops and the two large reads of ``nest`` if it is a contraction; else None.
+
+    The caller has simplified ``nest``. A contraction has one reduction with a constant initial value. Two of its
+    operands depend on all reduction loops, each also on a parallel loop that the other does not depend on; no other
+    operand depends on a reduction loop. M, N and K must each have at least ``MIN_EXTENT`` iterations. M is the side
+    with the shorter stride in the result, so that work-items that are adjacent along M write adjacent elements.
+    """
     main = nest.reduction
     if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
         return None
