@@ -282,8 +282,12 @@ class _Bufferizer:
         self.values.update(zip(op.res, destinations, strict=True))
 
     def end_iteration(self, op: LoopOp, destinations: Sequence[SSAValue]) -> None:
-        """Copy rows and carried values that could not be produced in their destinations: rows first, as they may read
-        carried values that the other copies overwrite."""
+        """Emit the copies at the end of a loop's body: rows and carried values that are not produced in their
+        destinations.
+
+        Rows are copied first, as they may read carried values that the other copies overwrite. A yielded value that is
+        another carried value, or a view of one, goes through a temporary for the same reason.
+        """
         block, count = op.body.block, len(op.carried)
         yielded = cast(YieldOp, block.last_op).values
         for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):
@@ -306,7 +310,9 @@ class _Bufferizer:
             self.copy(source, to, 0, ty, _node(op))
 
     def copy(self, source: SSAValue, target: SSAValue, first: int, ty: Attribute, node: str) -> None:
-        """Copy all of ``source`` into ``target`` from element ``first`` on."""
+        """Emit a copy of all elements of ``source``, of tensor type ``ty``, into ``target`` from its element ``first``
+        on.
+        """
         count, dtype, vdevice = element_count(shape_of(ty)), dtype_of(ty), vdevice_of(ty)
         if count == 0:
             return
@@ -322,7 +328,7 @@ class _Bufferizer:
 
 
 def _node(op: Operation | Block) -> str:
-    """Returns the node of ``op``, else its kind."""
+    """Returns the name of the node that ``op`` comes from, or the kind of ``op`` if it has none; empty for a block."""
     if isinstance(op, Block):
         return ""
     return node_name(op) or op.name.removeprefix("lb.")

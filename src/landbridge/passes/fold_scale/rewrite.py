@@ -29,7 +29,10 @@ Array = np.ndarray[Any, Any]
 
 
 def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
-    """Fold the steps of one call; replaces the call if that changed anything."""
+    """Fold the steps of one call, if it has any that fold.
+
+    A new call then replaces ``call``, which is erased, and stages of its PrimFunc are inlined again where that pays.
+    """
     products: Products = {}
     if not plans_of(graph, call, products):
         return
@@ -51,14 +54,20 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
 
 
 class _Rewrite:
-    """A rewrite of a PrimFunc, whose body is ``block``, with the new inputs of its ``call``."""
+    """Rewrites ``block``, the body of the PrimFunc that ``call`` calls. ``inputs`` are the inputs of the call that will
+    replace ``call``: scaled weights replace old ones, and new constants are appended.
+    """
 
     def __init__(self, graph: Graph, call: CallOp, consumed: ConsumedConstants, block: Block) -> None:
         self.inputs = list(inputs_of(call))
         self._graph, self._call, self._consumed, self._block = graph, call, consumed, block
 
     def stage(self, plans: Sequence[ScalePlan]) -> Generic:
-        """Apply the plans for one stage."""
+        """Replace the steps of each of ``plans``, all of one stage, by at most one product and one sum; returns the new
+        stage.
+
+        Where a plan has scaled weights, they replace the weights in ``inputs``. The old stage is erased.
+        """
         stage = plans[0].stage
         ins = [(o.buffer, o.map) for o in stage.ins]
         replaced: dict[SSAValue, SSAValue] = {}  # steps may start where others ended
@@ -89,7 +98,10 @@ class _Rewrite:
         return s.wrap(scalar, "float32")
 
     def _constant(self, old: SSAValue, array: Array, vdevice: VDeviceAttr) -> SSAValue:
-        """Insert a new constant before the call, named after ``old`` if that is a constant."""
+        """Insert a constant tensor with the elements of ``array``, on ``vdevice``, before the call; returns its value.
+
+        It is named after ``old`` if that is a constant.
+        """
         hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
         symbol = self._graph.module.add_constant(array, hint)
         self._consumed.keep(symbol)
@@ -105,7 +117,11 @@ def _leading_units(array: Aligned) -> int:
 def _replace_steps(
     s: ScalarBuilder, steps: Steps, root: SSAValue, scale: Value | float | None, shift: Value | float | None
 ) -> SSAValue:
-    """Write ``root * scale + shift`` in place of ``steps`` and return the new result."""
+    """Emit ``root * scale + shift`` in place of ``steps``; returns the new result.
+
+    A scale or shift that is None is left out. The operations of ``steps`` are erased, with constants that only they
+    used.
+    """
     value = s.wrap(root, "float32")
     if scale is not None:
         value = value * scale
@@ -122,7 +138,10 @@ def _replace_steps(
 
 
 def _drop_copy(stage: Generic) -> None:
-    """Let the previous stage write the output if ``stage`` has become a copy of its temporary."""
+    """If ``stage`` only copies a temporary that it alone reads, let the stage before it write the output directly.
+
+    ``stage`` and the temporary's allocation are erased then; otherwise nothing changes.
+    """
     for operand in stage.ins:
         yields = stage.body.last_op
         assert yields is not None  # a body ends in linalg.yield

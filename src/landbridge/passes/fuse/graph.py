@@ -21,7 +21,11 @@ _NODE_NAME_LIMIT = 96
 
 
 def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
-    """Returns the inputs of a call on tensors, which has a destination for each result. Faster than ``call.inputs``."""
+    """Returns the inputs of a call on tensors: its operands without the destinations, of which it has one for each
+    result.
+
+    Faster than ``call.inputs``.
+    """
     operands = call.operands
     return tuple(operands[: len(operands) - len(call.results)])
 
@@ -86,7 +90,10 @@ def shorten_views(block: Block) -> None:
 
 
 class Graph:
-    """The functions of a module by name, with their numbers of calls. Fusion updates it."""
+    """The calls of a module and the PrimFuncs that they call, by name, with the number of callers of each.
+
+    Whoever changes calls updates it through these methods.
+    """
 
     def __init__(self, module: IRModule) -> None:
         self.module = module
@@ -141,7 +148,9 @@ class Graph:
         self._callers[name] = 1
 
     def forget(self, call: CallOp) -> None:
-        """Erase a call without users and its destinations; another call has taken over its PrimFunc."""
+        """Erase a call whose results nothing uses, and its destinations, and keep its PrimFunc, which another call has
+        taken over.
+        """
         destinations = list(call.destinations)
         for result in call.res:
             erase_dead_views(result)
@@ -189,7 +198,9 @@ class Graph:
         return list(found)
 
     def record(self, new: CallOp, merged: Sequence[CallOp]) -> None:
-        """Record a call that replaces the last of ``merged`` and does the work of all."""
+        """Record ``new``, which replaces the last of ``merged`` and does the work of all: its order and the names of
+        its nodes.
+        """
         nodes = list(dict.fromkeys(n for c in merged for n in self._nodes[c]))
         self.order[new] = self.order[merged[-1]]
         self._nodes[new] = nodes

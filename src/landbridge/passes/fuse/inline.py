@@ -179,8 +179,11 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
 
 
 def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """Copy the producer's body before ``before``, with the results of ``at`` as loop indices; returns the yielded
-    value."""
+    """Copy the operations of the producer's body before ``before``; returns the value that the body yields.
+
+    ``mapping`` maps the scalar arguments of the body to values of the consumer's body; results of copied operations are
+    added to it. The producer's loop index d becomes result d of ``at``, over the consumer's loops.
+    """
     builder = Builder(InsertPoint.before(before))
     scalar = ScalarBuilder(builder)
     for op in producer.body.ops:
@@ -194,7 +197,10 @@ def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValu
 
 
 def _move_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """Move the producer's body as ``_copy_body`` copies it, which leaves the producer without a body."""
+    """Move the operations of the producer's body before ``before``; returns the value that the body yields.
+
+    Arguments as in ``_copy_body``. The producer is left without a usable body.
+    """
     for scalar, value in mapping.items():
         scalar.replace_all_uses_with(value)
     block = before.parent
@@ -215,7 +221,10 @@ _INDEX_KINDS = {AffineBinaryOpKind.Add: "add", AffineBinaryOpKind.Mul: "mul", Af
 
 
 def _index(s: ScalarBuilder, e: AffineExpr) -> Value:
-    """Returns an affine expression of the loops as a scalar."""
+    """Emit the affine expression ``e`` over the loops of a stage and return its value, an index.
+
+    Raises CompileError for an expression with a symbol.
+    """
     if isinstance(e, AffineDimExpr):
         return s.index(e.position)
     if isinstance(e, AffineConstantExpr):
@@ -236,9 +245,10 @@ def rebuild(
     outs: Sequence[tuple[SSAValue, AffineMap]],
     extents: tuple[int, ...] | None = None,
 ) -> linalg.ops.GenericOp:
-    """Replace a generic by one with the same (already adapted) body and other operands.
+    """Replace the generic ``op`` by a new one with its body and attributes and the given operands; returns the new one.
 
-    ``extents`` gives an all-parallel generic other loops.
+    ``ins`` and ``outs`` are buffers with their access maps. The body is moved, and its arguments must fit the operands
+    already. With ``extents``, the new generic has parallel loops of these extents only. ``op`` is erased.
     """
     iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
     new = GenericOp.over(
@@ -259,7 +269,10 @@ def rebuild(
 
 
 def tidy_operands(stage: Generic) -> None:
-    """Merge equal accesses of a stage into one operand, and drop those whose value is not used."""
+    """Merge inputs of a stage with equal buffers and access maps, and remove inputs that the body does not use.
+
+    The generic is rebuilt if that removes any; ``stage`` must not be used afterwards.
+    """
     seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
     operands: list[tuple[SSAValue, AffineMap]] = []
     for operand in stage.ins:

@@ -19,10 +19,10 @@ _STEM_LIMIT = 40
 
 
 def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
-    """Replace ``calls`` by one call, where the last of them was, that does their work in order.
+    """Replace ``calls`` by one call, at the position of the last, that does the work of all in order; returns it.
 
-    Every result but the last call's is read by these calls only and in its own shape; it becomes a temporary.
-    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``.
+    Only these calls may read the results of all calls but the last, in the shape that they were produced in: those
+    become temporaries. ``budget`` is the work that may lose its vectors for that, as in ``keeps_vectors``.
     """
     last = calls[-1]
     functions = [graph.owned(c) for c in calls]
@@ -51,10 +51,11 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
 def _concatenate(
     calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue], budget: int
 ) -> func.FuncOp:
-    """Returns a PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
+    """Returns a new PrimFunc that runs ``functions``, one for each of ``calls``, in order.
 
-    The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
-    nothing reads are removed from ``inputs``.
+    Its arguments are ``inputs``, by the key of each value, and the last call's destinations; results of the other calls
+    become temporaries. The bodies are moved, not copied. Elementwise stages are inlined into the stages that read them
+    where it pays, ``budget`` as in ``keeps_vectors``. Inputs that nothing reads any more are removed from ``inputs``.
     """
     types: dict[Key, Attribute] = {}
     bound: dict[Key, SSAValue] = {}
@@ -99,6 +100,6 @@ def _move_body(source: Block, values: Sequence[SSAValue], target: Block) -> None
 
 
 def _stem(functions: Sequence[func.FuncOp]) -> str:
-    """Returns a name made of the merged names, without their numbers."""
+    """Returns the different words of the functions' names, without numbers, joined by ``_``; at most 40 characters."""
     words = (w for f in functions for w in f.sym_name.data.split("_") if w and not w.isdigit())
     return "_".join(dict.fromkeys(words))[:_STEM_LIMIT]

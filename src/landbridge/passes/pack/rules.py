@@ -89,9 +89,12 @@ def sums_its_channels(c: Candidate) -> bool:
 
 
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Returns a blocking of the output channels, unless they are few, and of the input channels.
+    """Returns the blocking of a convolution of two spatial axes; None if its layouts stay plain.
 
-    The input channels are blocked if the input is blocked already or has enough of them.
+    Output channels are blocked unless there are fewer than half a tile, or vectors along the pixels of a line are
+    fuller. The channels that are summed over are blocked if the data are blocked already, or if the output channels are
+    blocked and there is at least a tile of input channels. A convolution whose output channels are also summed over
+    stays plain.
     """
     lanes = c.output_channels
     if lanes is not None and lanes.reduces:
@@ -151,7 +154,7 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
 
 
 def _lies_along(result: SSAValue, columns: AxisClass) -> bool:
-    """Returns whether neighbours along ``columns`` are neighbours in ``result``."""
+    """Returns whether elements that are adjacent along ``columns`` are adjacent in the memory of ``result``."""
     axis = columns.axis_of(result)
     return axis is not None and all(e == 1 for e in shape_of(result.type)[axis + 1 :])
 
@@ -178,7 +181,11 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Returns a blocking that keeps an operand's blocked layout, if the channel is a parallel loop of every stage."""
+    """Returns a blocking of the channels like that of an input which is blocked already; None if there is no such
+    input.
+
+    The channel axis must be a parallel loop of every stage.
+    """
     lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
     followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
     if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):
@@ -187,7 +194,10 @@ def neighbour(c: Candidate) -> Blocking | None:
 
 
 def _blocked(c: Candidate, cut: Sequence[AxisClass], lanes: AxisClass | None) -> Blocking:
-    """Returns a blocking of every buffer by the classes ``cut``, in weights with the axis of ``lanes`` first."""
+    """Returns a blocking that cuts the classes ``cut`` in all buffers that have them.
+
+    In weights, the axis of ``lanes`` is the first of those that are cut.
+    """
     layouts = {
         buffer: layout
         for buffer in (*c.inputs, *c.outputs, *c.prim.temporaries)

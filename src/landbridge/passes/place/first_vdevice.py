@@ -16,7 +16,11 @@ from landbridge.ir.types import VDeviceAttr, vdevice_of
 
 
 def swap_first(module: IRModule, host: int) -> None:
-    """Make vdevice ``host`` the first one, with the inputs and outputs; the previous first one takes its number."""
+    """Swap vdevices 0 and ``host`` of ``module``, and place the inputs and outputs of @main on the new vdevice 0.
+
+    All other values keep their devices: the indices in their types are swapped. A ``to_vdevice`` is inserted after each
+    input that is used, and before each output whose value is on another vdevice.
+    """
     vdevices = list(module.vdevices)
     vdevices[0], vdevices[host] = vdevices[host], vdevices[0]
     module.vdevices = tuple(vdevices)

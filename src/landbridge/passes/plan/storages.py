@@ -79,9 +79,9 @@ def _is_prepared(alloc: Alloc) -> bool:
 
 
 def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
-    """Returns ``buffers`` with the ``prepared`` ones pinned one behind the other.
+    """Returns ``buffers`` with the ``prepared`` ones pinned from offset 0 on, one after the other.
 
-    Their contents serve all sizes, so that they must have the same location for all.
+    What is prepared once serves runs of all sizes, so that these buffers need the same location for all of them.
     """
     end, placed = 0, list(buffers)
     for number, buffer in enumerate(buffers):
@@ -103,7 +103,11 @@ def _check_each(scope: Scope) -> None:
 
 
 def _in_rows(scope: Scope) -> list[Storage]:
-    """Returns storages of whole rows: one with rows for the widest buffer, or one for each width if that needs less."""
+    """Returns the storages of whole rows for a memory of two dimensions; raises PlanError if they do not fit.
+
+    Takes the smaller of two choices in bytes: one storage whose rows are as wide as the widest buffer, or one storage
+    for each row width.
+    """
     of_width: dict[int, list[int]] = {}
     for number, alloc in enumerate(scope.allocs):
         width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
@@ -126,7 +130,7 @@ def _nbytes(storages: Sequence[Storage]) -> int:
 
 
 def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
-    """Returns the buffers of these numbers in one storage of rows of ``width`` bytes."""
+    """Returns a storage of rows of ``width`` bytes for the buffers numbered ``members``; its offsets are in bytes."""
     allocs = [scope.allocs[number] for number in members]
     names = [scope.names[number] for number in members]
     buffers = [
@@ -145,7 +149,11 @@ def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
 
 
 def _in_objects(scope: Scope) -> Iterator[Storage]:
-    """Yields a storage for each object; buffers that are never in use together take an object as a whole."""
+    """Yields one storage for each object of device memory that the scope needs, with the buffers that use it.
+
+    Buffers whose lives do not overlap may share an object; each begins at byte 0 of it. Raises PlanError if the objects
+    take more than the scope's free bytes.
+    """
     requests = [
         planner.ObjectRequest(
             name,
