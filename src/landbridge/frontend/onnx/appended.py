@@ -28,8 +28,9 @@ class Appended:
     axis: int
 
     def nothing(self, c: OpContext) -> Array:
-        """Returns a value of its shape without elements along the axis; an iteration that appends to it returns only
-        the new part.
+        """Returns an array like the value, with 0 elements along the axis.
+
+        An iteration that appends to it returns only the new part.
         """
         shape = [0 if axis == self.axis else extent for axis, extent in enumerate(c.shape(self.first))]
         return np.zeros(shape, numpy_dtype(c.dtype(self.first)))
@@ -51,7 +52,9 @@ class Appended:
 
 
 def appended(c: OpContext, body: ir.Graph, state: Sequence[Any]) -> dict[int, Appended]:
-    """Returns, by number, the values of ``state`` to which the body of a Loop only appends."""
+    """Returns the values of ``state``, the carried values of a Loop, to which ``body`` only appends; by their index in
+    ``state``.
+    """
     found = {}
     for number, (formal, value) in enumerate(zip(body.inputs[2:], state, strict=True)):
         axis = _appended_along(body, formal, body.outputs[1 + number])
@@ -61,8 +64,10 @@ def appended(c: OpContext, body: ir.Graph, state: Sequence[Any]) -> dict[int, Ap
 
 
 def begins_with(output: ir.Value, formal: ir.Value) -> int | None:
-    """Returns the axis along which ``output`` is ``formal`` followed by more; None if it is not such a
-    concatenation.
+    """Returns the axis of the Concat that makes ``output`` with ``formal`` as its first input, as the file gives it: it
+    may be negative.
+
+    Returns None if ``output`` is not made in that way.
     """
     node = output.producer()
     if node is None or (node.domain, node.op_type) != ("", "Concat") or "axis" not in node.attributes:
@@ -71,9 +76,10 @@ def begins_with(output: ir.Value, formal: ir.Value) -> int | None:
 
 
 def _appended_along(body: ir.Graph, formal: ir.Value, output: ir.Value) -> int | None:
-    """Returns the axis of the only Concat that reads ``formal``, as its first operand; None if there is none.
+    """Returns the axis of the only node that reads ``formal``: a Concat with ``formal`` first, whose result is the
+    carried value ``output`` and is used for nothing else.
 
-    Only the next iteration may read the result of the Concat.
+    Returns None if there is no such node. The axis may be negative.
     """
     uses = list(formal.uses())
     if len(uses) != 1 or uses[0].idx != 0 or formal in body.outputs:

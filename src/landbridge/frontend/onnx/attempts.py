@@ -19,12 +19,13 @@ from landbridge.records import record
 
 @record
 class Attempts:
-    """The present permissions of ``build``, and which others might help. ``is_open``: extents may be open.
+    """The state of the attempts to compile one model: what ``build`` may do now, and what else it might use.
 
-    ``reads``: computed values may become dimensions. ``hosts``: nodes without a kernel, because an input decides what
-    they do, may run on the host. ``fixing``: collects the dimensions that other dimensions could only fit if they had
-    one fixed size; None if that is allowed. ``unified``: the dimensions that may become one. ``branches``: what loops
-    and branches may do. ``might_read`` and ``might_host``: ``build`` has found a use for that permission.
+    ``is_open``: extents may be open. ``reads``: computed values may become dimensions. ``hosts``: nodes without a
+    kernel, because an input decides what they do, may run on the host. ``fixing``: collects the dimensions that would
+    need one fixed size for others to fit; None if ``build`` may fix them. ``unified``: the dimensions that may become
+    one. ``branches``: what loops and branches may do. ``might_read`` and ``might_host``: ``build`` has found a use for
+    that permission.
     """
 
     build: Callable[[], IRModule]
@@ -43,10 +44,11 @@ class Attempts:
         self.might_host |= data.might_host
 
     def all(self) -> IRModule:
-        """Returns the first module that can be compiled.
+        """Returns the program of the first attempt that succeeds; raises CompileError if none does.
 
-        The model is compiled as one program, or cut into segments; if that fails, its loops and branches become
-        separate programs. Ranges of sizes that are compared are narrowed last.
+        The model is compiled as one program, or cut into segments. If that fails, its loops and branches become
+        separate programs. Last, kernels may no longer compare sizes that differ between iterations: ranges of
+        dimensions are narrowed until the comparisons are decided.
         """
         try:
             return self._with_separate_programs()
@@ -75,8 +77,10 @@ class Attempts:
             raise (error if self.branches.part_refused else first) from None
 
     def _counting(self) -> IRModule:
-        """Returns the first module that compiles: with both branches of an If that tests whether data are empty, else
-        for sizes of at least 1.
+        """Returns the program of the first of two attempts that succeeds, for an ``If`` that tests whether data are
+        empty.
+
+        The first compiles both of its branches, the second is for sizes of at least 1 only.
         """
         try:
             return self._with_hosts()
@@ -87,7 +91,7 @@ class Attempts:
         return self._with_hosts()
 
     def _with_hosts(self) -> IRModule:
-        """Returns the first module that compiles; nodes run on the host only if nothing else helps."""
+        """Returns the program of the first of two attempts that succeeds; in the second, nodes may run on the host."""
         try:
             return self._with_relations()
         except CompileError as error:
@@ -102,10 +106,10 @@ class Attempts:
             raise first from None
 
     def _with_relations(self) -> IRModule:
-        """Returns the first module that compiles, if extents of several inputs have to fit each other.
+        """Returns the program of the first attempt that succeeds, for inputs whose extents have to fit each other.
 
-        Runs test that they fit; if that fails, dimensions along the same axis become one; if that fails too, one gets a
-        fixed size.
+        After a plain attempt, runs test that extents fit; then dimensions along the same axis become one; then a
+        dimension gets a fixed size.
         """
         try:
             return self._with_loops()
@@ -130,8 +134,9 @@ class Attempts:
         return self._with_loops()
 
     def _with_loops(self) -> IRModule:
-        """Returns the first module that compiles: with rolled loops, else with unfolded ones, whose carried values may
-        be known as shapes require.
+        """Returns the program of the first of two attempts that succeeds: with rolled loops, then with unfolded ones.
+
+        In unfolded loops, carried values may be known, which shapes may require.
         """
         try:
             return self.with_reads()
@@ -149,8 +154,11 @@ class Attempts:
             raise first from None
 
     def with_reads(self) -> IRModule:
-        """Returns the first module that compiles: with all sizes known before a run, else with computed values as
-        dimensions.
+        """Returns the program of the first of two attempts that succeeds.
+
+        In the first, all sizes must be known before a run; in the second, values that a run computes become dimensions.
+        The second is made only if sizes may be open and the first failed because it needs the values of inputs that are
+        sizes. If both fail, raises the error of the first.
         """
         self.reads = False
         try:

@@ -38,7 +38,11 @@ Builds: TypeAlias = Callable[[GraphBuilder], list[SSAValue]]
 
 
 def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence[Imported]:
-    """Returns the results of an ``If`` node."""
+    """Returns the results of an ``If`` node.
+
+    A constant condition selects the branch. Otherwise both branches are compiled, as code of this program or as
+    separate programs.
+    """
     then, orelse = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
     condition = inputs[0]
     check_single(f"If node {walk.g.node!r}: its condition", condition)
@@ -61,7 +65,11 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
 
 
 def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[Imported]:
-    """Emit both branches as code of this program."""
+    """Returns the results of an ``If`` whose condition only a run knows, with both branches in this program.
+
+    Results of one element whose ranks differ get the higher rank, unless they are outputs of the model. A branch that
+    is impossible for these shapes is replaced by one that ends the run with its error, if the walk permits that.
+    """
     then, orelse = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
     shapes: dict[str, list[Shape]] = {}
     branches = [_branch(walk, n, graph, shapes) for n, graph in (("then_branch", then), ("else_branch", orelse))]
@@ -129,8 +137,9 @@ def _reshaping(build: Builds, shapes: Sequence[Shape]) -> Builds:
 
 
 def _why_not(walk: GraphWalk, build: Builds) -> CompileError | None:
-    """Returns the error that keeps a branch from being compiled for these shapes; None if there is none, or if it
-    depends on open sizes.
+    """Returns the ShapeError or NodeError that building a branch raises for these shapes.
+
+    Returns None if it raises none, or if whether it does depends on open sizes.
     """
     try:
         build(walk.g.nested(Block()))

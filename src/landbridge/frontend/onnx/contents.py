@@ -26,7 +26,9 @@ class OperatorCount:
 
 @record(frozen=True)
 class DeclaredTensor:
-    """An input or output as the file declares it: open extents by name, ``?`` for unknown ones."""
+    """An input or output as the file declares it. An extent is an int, a name, or ``?`` if unknown; ``shape`` is None
+    if the file declares none.
+    """
 
     name: str
     shape: tuple[int | str, ...] | None
@@ -35,8 +37,10 @@ class DeclaredTensor:
 
 @record(frozen=True)
 class ModelContents:
-    """The contents of a model file. ``parameters`` is the number of elements of weights and constants, ``weight_bytes``
-    their size.
+    """The contents of a model file, with operators by falling count.
+
+    ``parameters`` is the number of elements of all weights and constants, ``weight_bytes`` the bytes that these take.
+    Initializers that are also inputs are weights, not inputs.
     """
 
     inputs: tuple[DeclaredTensor, ...]

@@ -130,8 +130,8 @@ class DataFiles:
         return _DataFile(path, descriptor, found.st_size)
 
     def _is_named(self, real: Path) -> bool:
-        """Returns whether a user who names the model also allows the file ``real``: one in its folder, or in its
-        cache.
+        """Returns whether naming the model allows ``real`` to be read: a file in the model's folder, or among the
+        ``blobs`` of its Hugging Face cache.
         """
         assert self._folder is not None
         blobs = None if self._model is None else _blobs_of(self._model)
@@ -150,7 +150,10 @@ class DataFiles:
         return f"{self._name}: external data is behind links, which onnx's own loader refuses: {listed}"
 
     def memory_of(self, tensor: ir.ExternalTensor) -> bytearray:
-        """Returns a copy of the bytes of ``tensor``; raises ImportModelError."""
+        """Returns the bytes of ``tensor`` in a new buffer, read from its file.
+
+        Raises ImportModelError if the file may not be read, or is shorter than the tensor needs.
+        """
         file = self.file_of(tensor)
         memory = bytearray(tensor.nbytes)
         view, done = memoryview(memory), 0
@@ -162,7 +165,10 @@ class DataFiles:
         return memory
 
     def map(self, location: str, end: int) -> tuple[memoryview, FileWatch]:
-        """Returns a memory map of an opened file up to byte ``end``, which is not 0, and a watch on it."""
+        """Returns a read-only memory map of the file ``location``, up to byte ``end`` (more than 0), and a watch on it.
+
+        The file must have been opened by ``file_of``. The map stays valid when the ``with`` block ends.
+        """
         file = self._open[location]
         memory = memoryview(mmap.mmap(file.descriptor, end, access=mmap.ACCESS_READ))
         return memory, FileWatch(file.descriptor, end, os.fspath(file.path))

@@ -130,8 +130,9 @@ class GraphWalk:
         self.opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
-        """Returns a walk inside this one, which reads its values and adds none. A function has ``opsets`` of its
-        own.
+        """Returns a walk of a subgraph or function, which reads the values of this walk and adds none to them.
+
+        It emits into ``g`` and shares the problems. ``opsets`` are those of a function; by default those of this walk.
         """
         known = self.opsets if opsets is None else opsets
         inner = GraphWalk(
@@ -161,8 +162,10 @@ class GraphWalk:
         return node.version or self.opsets.get(node.domain, 1)
 
     def owned_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
-        """Returns values that can be returned: each is computed here, in a buffer of its own; inputs and constants are
-        copied.
+        """Returns ``values`` as values that a graph may return: each computed in this graph, in a buffer of its own.
+
+        Inputs, constants and repeated values are copied. Raises UnsupportedOperatorError for a sequence of tensors,
+        CompileError for an unknown value.
         """
         owned: list[SSAValue] = []
         taken: set[SSAValue] = set()
@@ -186,7 +189,11 @@ class GraphWalk:
         return owned
 
     def _run_node(self, node: ir.Node) -> None:
-        """Import one node; a node that cannot be compiled adds a problem, and its outputs are unknown."""
+        """Import one node and record its outputs in ``values``.
+
+        An operator that cannot be compiled adds a line to ``problems``, and the outputs are UNKNOWN. Other errors name
+        the node; those that are not Landbridge's are raised as NodeError.
+        """
         name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
         subject = f"{node.op_type} node {name!r}"
         outer, self.g.node = self.g.node, name
@@ -308,8 +315,9 @@ class GraphWalk:
         return [constant_if_empty(self.g, x) for x in results]
 
     def _sizes(self, node: ir.Node, c: OpContext, operands: Sequence[Any]) -> np.ndarray[Any, Any] | None:
-        """Returns the result of a node on extents; None if it differs between iterations, or if its handler has to
-        compute it.
+        """Returns the result of a node on extents, an array of integers and Sizes.
+
+        Returns None if the result differs between iterations of a loop, or if the node's handler has to compute it.
         """
         try:
             return evaluate_sizes(node.op_type, c.attributes, operands)
@@ -319,7 +327,11 @@ class GraphWalk:
             raise
 
     def _note_whole(self, node: ir.Node, c: OpContext, inputs: Sequence[Any], result: SSAValue) -> None:
-        """Record the whole numbers in ``result``, which is computed from whole numbers in another dtype."""
+        """Record in ``g.whole`` the extents that ``result`` holds as another dtype, such as float32.
+
+        That is so if the node computes it from such values, and if the dtype holds these integers exactly. A later Cast
+        to int64 gives the extents back.
+        """
         if not any(x in self.g.whole for x in inputs if isinstance(x, SSAValue)):
             return
         given = [None if x is None else whole_array(c, x) for x in inputs]
@@ -333,7 +345,11 @@ class GraphWalk:
             self.g.whole[result] = found
 
     def _may_count(self, node: ir.Node, operands: Sequence[np.ndarray[Any, Any]]) -> bool:
-        """Returns whether ``node`` compares an amount that data decide, only to choose a branch."""
+        """Returns whether ``node`` may compare a size that data decide because its result only chooses a branch of
+        ``If``.
+
+        Records the conditions that test whether that size is 0 in ``counted``.
+        """
         of_data = not self.g.data.names.isdisjoint(dimensions_of(e for a in operands for e in a.flat))
         found = of_data and not self.g.is_nested and node.op_type in COMPARISONS and _chooses_branches(node)
         self.branches.counts |= found
@@ -409,12 +425,13 @@ class GraphWalk:
         return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
 
     def _on_host(self, node: ir.Node, c: OpContext) -> HostOperator | None:
-        """Returns the host function of the node if sizes may be open, else None."""
+        """Returns the node's host operator; None if it has none, in a nested graph, or if no size may be open."""
         return _host_operator(node, c) if c.g.data.are_legal and not c.g.is_nested else None
 
     def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
-        """Returns whether data decide the sizes of a node that ONNX defines by others; then ``operator`` computes it as
-        a whole.
+        """Returns whether ``operator`` computes the node as a whole, although ONNX defines it by other operators.
+
+        It does if data decide an extent of a result. False in a nested graph, and if an input is unknown.
         """
         operands = [x for x in inputs if not isinstance(x, Unknown)]
         is_legal = c.g.data.are_legal and not c.g.is_nested and len(operands) == len(inputs)
@@ -431,7 +448,8 @@ class GraphWalk:
     ) -> NodeBody | None:
         """Returns the body that a definition gives the node.
 
-        Returns None where there is no definition, or none for this form of the operator, which ``operator`` may take.
+        Returns None if there is no definition. If the definition does not support this form of the node, returns None
+        if ``operator`` can take it, else raises UnsupportedOperatorError.
         """
         definition = REGISTRY.find(Definition, node.domain, node.op_type, c.opset)
         if definition is None:
@@ -444,7 +462,11 @@ class GraphWalk:
             return None
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
-        """Returns the results of an operator that others define, or that runs on the host."""
+        """Returns the results of a node that has no kernel: from its definition, from ONNX's function body of it, or
+        from a host operator.
+
+        Raises UnsupportedOperatorError if there is none of them.
+        """
         operator = _host_operator(node, c)
         owned = self._defined(node, c, inputs, operator)
         body: ir.Function | None

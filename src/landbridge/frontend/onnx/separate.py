@@ -78,9 +78,9 @@ def else_separate(
 
 
 def captured(walk: GraphWalk, *graphs: ir.Graph) -> Captured:
-    """Returns the values of ``walk`` that ``graphs`` read.
+    """Returns the values of ``walk`` that ``graphs`` and their nested graphs read.
 
-    Raises UnsupportedOperatorError for a value that cannot be an input of a program.
+    Raises UnsupportedOperatorError for a value that is unknown or not a tensor, and for a replaceable weight.
     """
     read = dict.fromkeys(v for graph in graphs for v in _read(graph) if v in walk.values)
     found = Captured({}, {}, {})
@@ -119,7 +119,12 @@ def _read(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], around: Captured) -> IRModule:
-    """Returns the program of ``graph``, whose inputs are ``formals``, followed by the captured values ``around``."""
+    """Returns the program of ``graph``, the body of a loop or a branch, as a separate IRModule.
+
+    Its inputs are ``formals``, followed by ``around.inputs``; the arrays in ``around.known`` become its constants. Text
+    extents of ``formals`` are open dimensions without a range. ``module.around`` names the dimensions that the
+    enclosing program knows.
+    """
     body = graph.clone(allow_outer_scope_values=True)
     outer = [*around.inputs, *around.known]
     inner = {value: ir.Value(name=f"{value.name}@around") for value in outer}
@@ -163,7 +168,7 @@ def _declare(value: ir.Value, dtype: str) -> ir.Value:
 
 
 def _exchange(graph: ir.Graph, new: Mapping[ir.Value, ir.Value]) -> None:
-    """Make ``graph`` read ``new`` values instead of those of the enclosing graph."""
+    """Make ``graph`` and its nested graphs read ``new[value]`` instead of each ``value`` of the enclosing graph."""
     for node in ir.traversal.RecursiveGraphIterator(graph):
         for at, value in enumerate(node.inputs):
             if value is not None and value in new:
@@ -193,7 +198,9 @@ def known_around(module: IRModule, extent: Extent) -> bool:
 
 
 class Joined:
-    """Shapes of results that one body or another computes at run time: ``new`` has their new dimensions, in order."""
+    """Creates the dimensions of results that one of several bodies computes; ``new`` lists them in the order of
+    creation.
+    """
 
     def __init__(self, walk: GraphWalk) -> None:
         self._walk = walk
@@ -201,7 +208,9 @@ class Joined:
         self.new: list[Extent] = []
 
     def extent(self, name: str, key: tuple[Any, ...]) -> Extent:
-        """Returns a dimension that is known at run time, the same one for equal ``key``."""
+        """Returns a dimension that only a run knows, named after ``name``; calls with equal ``key`` return the same
+        one.
+        """
         if key not in self._known:
             self._known[key] = self._walk.g.data.new(name)
             self.new.append(self._known[key])

@@ -28,7 +28,9 @@ _ANONYMOUS = ("", "?", "None")
 
 
 def _dims(value: ir.Value) -> list[int | str] | None:
-    """Returns extents, or names of unknown ones; None if the file has no shape."""
+    """Returns the extents that the file declares; a name, or an empty text, for an open one; None if it declares no
+    shape.
+    """
     if value.shape is None:
         return None
     dims: list[int | str] = []
@@ -88,7 +90,10 @@ def input_shapes(
 
 
 def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
-    """Returns ``dims`` with a name for each that has none; a number in the advice might be copied by mistake."""
+    """Returns ``dims`` with ``axis N`` for each that has no name.
+
+    The text becomes part of advice; a number might be copied from it by mistake.
+    """
     return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
@@ -123,14 +128,20 @@ def check_declared_inputs(
 
 
 def _dimension(name: str, instead: str, declared: Mapping[str, Extent]) -> Extent:
-    """Returns the dimension that the file calls ``name``, or ``instead`` if it has no name."""
+    """Returns the extent that ``declared`` has for the dimension ``name``; else an open dimension of that name.
+
+    ``instead`` is the name if ``name`` means nothing in a file (empty, ``?``, ``None``).
+    """
     wanted = instead if name in _ANONYMOUS else name
     known = identifier(wanted)
     return declared.get(wanted, declared.get(known, dimension(known)))
 
 
 def read_extents(shape: Sequence[int | str], declared: Mapping[str, Extent]) -> tuple[Extent, ...]:
-    """Returns ``shape`` with extents given as text parsed: names of dimensions, or expressions of them."""
+    """Returns ``shape`` with its text extents parsed: each is the name of a dimension, or an expression of names.
+
+    ``declared`` gives the dimensions that have a range or a size; other names become open dimensions.
+    """
     known: dict[str, Symbol | int] = {identifier(n): e for n, e in declared.items() if isinstance(e, int)}
     known |= dimensions_of(declared.values())
     for text in (e for e in shape if isinstance(e, str)):
