@@ -22,9 +22,11 @@ class Body:
 
 
 def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
-    """Returns choices of optional aliases: all possible ones, those that hold no byte longer than without, and none.
+    """Returns the different ways to merge ``buffers`` into bodies, each a list of bodies.
 
-    Raises PlanError when required aliases contradict alignments, pins or each other.
+    One takes all optional aliases that are possible, largest buffer first; one those that waste no bytes (see
+    ``_Merger.take``); one takes none. Equal ones are left out. Raises PlanError when required aliases contradict
+    alignments, pins or each other.
     """
     target_indices = targets(buffers)
     root = roots(buffers, target_indices)
@@ -40,7 +42,11 @@ def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
 
 
 class _Merger:
-    """Merges buffers into bodies: members by body, each with its start byte; a body is named by one of its members."""
+    """Merges buffers into bodies, and maps each body to its members with their start bytes.
+
+    A body is named by the index of one of its members. Raises PlanError if required aliases contradict alignments, pins
+    or each other.
+    """
 
     def __init__(
         self, buffers: Sequence[Buffer], target_indices: Sequence[int | None], root: Sequence[tuple[int, int]]
@@ -56,7 +62,12 @@ class _Merger:
                 raise PlanError(f"the views of buffer {buffers[group].id!r} cannot be placed: {why}")
 
     def take(self, i: int, without_waste: bool = False) -> None:
-        """Join buffer ``i`` and the target of its optional alias, if the bodies of both allow it."""
+        """Join the body of buffer ``i`` and that of the target of its optional alias, if all members fit there.
+
+        They do not if two members that live at the same time overlap, or if no offset suits all alignments and pins;
+        then nothing changes. With ``without_waste``, they are joined only if the hull of the joined body, bytes times
+        steps, is no larger than those of both bodies.
+        """
         alias, target = self._buffers[i].alias, self._of[i]
         if alias is None or target is None or self._body[i] == self._body[target]:
             return
@@ -99,8 +110,11 @@ class _Merger:
         return hull.size * (hull.end - hull.start)
 
     def _clash(self, x: int, x_at: int, y: int, y_at: int, taken: int) -> bool:
-        """Returns whether ``x`` (joining) and ``y`` exclude each other at these bytes, ignoring the alias of
-        ``taken``."""
+        """Returns whether ``x``, a member of a joining body, and ``y`` live at the same time and overlap at these byte
+        offsets.
+
+        Overlap that the alias of buffer ``taken`` allows does not count.
+        """
         a, b = self._buffers[x], self._buffers[y]
         if not (a.start < b.end and b.start < a.end and x_at < y_at + b.size and y_at < x_at + a.size):
             return False
@@ -110,7 +124,7 @@ class _Merger:
         return not (spoken_for and a.start >= self._buffers[taken].start and b.end <= self._buffers[target].end)
 
     def _impossible(self, members: dict[int, int]) -> str | None:
-        """Returns why no offset suits all members; None if one does."""
+        """Returns a clause that says why no offset suits all members' alignments and pins; None if one does."""
         inside = [(self._buffers[i], at) for i, at in members.items()]
         for b, at in inside:
             if at % b.alignment:

@@ -138,8 +138,9 @@ def check_rows(buffers: Sequence[RowBuffer], plan: RowPlan, rows: int | None, co
 
 
 def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:
-    """Raises PlanError unless every request has an object that fits, shared with no request that lives at the same
-    time."""
+    """Raises PlanError unless each request has an object of its dtype and of at least its shape, and no object serves
+    two requests at the same time or none at all.
+    """
     used = set()
     for r in requests:
         shape, dtype = plan.objects[plan.uses[r.id]]

@@ -114,7 +114,7 @@ def _views(buffers: Sequence[Buffer]) -> dict[BufferId, list[Buffer]]:
 
 
 def _own_aliases(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Returns ``buffers`` without optional aliases to buffers that are not among them."""
+    """Returns ``buffers``, with the optional aliases to buffers that are not among them removed."""
     here = {b.id for b in buffers}
     return [
         replace(b, alias=None) if b.alias is not None and b.alias.optional and b.alias.of not in here else b

@@ -19,7 +19,11 @@ def pairs(buffers: Sequence[Buffer]) -> int:
 
 
 def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Yields byte offsets by index, from the first step on and from the last one back; computed on demand. No pins."""
+    """Yields plans (byte offsets by index) for buffers without pins: for each ``Fit``, by the first step and in
+    reversed time.
+
+    Each is computed when it is asked for.
+    """
     back = [replace(b, start=-b.end, end=-b.start) for b in buffers]
     for direction in (buffers, back):
         for fit in Fit:
@@ -27,7 +31,11 @@ def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 
 
 def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
-    """Returns what `place` does for the order "start", for buffers without pins."""
+    """Returns the byte offset of each of ``buffers``, none of which is pinned; 0 for those of size 0.
+
+    Gives the result of `place` for the order "start": buffers by their first step, each in the first or the tightest
+    hole that ``fit`` selects.
+    """
     offsets = [0] * len(buffers)
     holes = _Holes()
     alive: list[tuple[int, int]] = []  # end, index
@@ -42,14 +50,17 @@ def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
 
 
 class _Holes:
-    """Free bytes: ranges that neither touch nor overlap, by offset; the last has no end."""
+    """Free bytes as disjoint ranges that do not touch, by rising offset. The last range has no end (None)."""
 
     def __init__(self) -> None:
         self._starts = [0]
         self._ends: list[int | None] = [None]
 
     def take(self, size: int, alignment: int, fit: Fit) -> int:
-        """Take ``size`` free bytes and return their offset."""
+        """Take ``size`` bytes at a multiple of ``alignment`` and return their offset.
+
+        ``fit`` selects the first hole that is large enough, or the one that leaves the fewest bytes behind them.
+        """
         best, best_waste = len(self._starts) - 1, -1
         for n, (start, end) in enumerate(zip(self._starts, self._ends, strict=True)):
             waste = -1 if end is None else end - (-(-start // alignment) * alignment + size)

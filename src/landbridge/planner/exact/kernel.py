@@ -151,7 +151,10 @@ def _choose(s: SearchState, capacity: int, left: int, right: int) -> int:
 
 
 def _list_candidates(p: Problem, s: SearchState, capacity: int, q: int) -> None:
-    """List the buffers at the floor of section ``q`` by rank, one of each kind, then ``_NOBODY`` if bytes remain."""
+    """List the unplaced buffers whose least offset is the floor of section ``q``, by rank; of equal buffers only one.
+
+    If the bytes of the section leave room above the floor, ``_NOBODY`` is the last candidate.
+    """
     candidate, top = s.candidate, s.top
     begin = end = top[_CANDIDATES]
     for x in range(p.section_at[q], p.section_at[q] + s.unplaced[q]):
@@ -184,7 +187,9 @@ def _list_candidates(p: Problem, s: SearchState, capacity: int, q: int) -> None:
 
 
 def _place(p: Problem, s: SearchState, capacity: int, j: int, left: int, right: int) -> bool:
-    """Place ``j`` at its least offset and raise everything alive with it; returns False if that visibly fails."""
+    """Place ``j`` at its least offset and raise the buffers that conflict with it above it; returns False if that
+    visibly fails.
+    """
     top, live, slot = s.top, s.live, s.slot
     top[_MOVES] += 1
     move = top[_MOVES]
@@ -213,9 +218,11 @@ def _place(p: Problem, s: SearchState, capacity: int, j: int, left: int, right: 
 
 
 def _leave(p: Problem, s: SearchState, capacity: int, q: int, left: int, right: int) -> bool:
-    """Leave the floor of section ``q`` empty: raise its candidates to the lowest top that may carry them.
+    """Let no candidate stand on the floor of section ``q``; returns False, blaming a section, if that visibly fails.
 
-    The lowest of them stands on a buffer that is no candidate; the others on such a one or on the lowest.
+    Each candidate then stands on another buffer. Its least offset is raised to the least top of a conflicting unplaced
+    buffer that is no candidate; or, for all but the lowest, to the least such top plus the size of the smallest other
+    candidate.
     """
     top, candidate = s.top, s.candidate
     top[_MOVES] += 1
@@ -250,7 +257,10 @@ def _leave(p: Problem, s: SearchState, capacity: int, q: int, left: int, right: 
 
 
 def _raise(p: Problem, s: SearchState, j: int, to: int, move: int) -> bool:
-    """Raises the least offset of ``j`` to ``to`` or above; returns False, blaming its sections, if that is too late."""
+    """Raise the least offset of ``j`` to ``to``, rounded up to its alignment.
+
+    Returns False, blaming the sections of ``j``, if that is above the latest offset it may have.
+    """
     to = -(-to // p.alignment[j]) * p.alignment[j]
     if to > s.latest[j]:
         for q in range(p.first[j], p.last[j]):
@@ -268,7 +278,10 @@ def _raise(p: Problem, s: SearchState, j: int, to: int, move: int) -> bool:
 
 
 def _refresh(p: Problem, s: SearchState, capacity: int, left: int, right: int) -> bool:
-    """Update floors that the last move changed; returns False, blaming a section that cannot hold its bytes."""
+    """Update the floors of the sections ``left`` to ``right`` that the last move changed.
+
+    Returns False, blaming the section, if the unplaced bytes of one do not fit above its floor.
+    """
     n = len(s.placed)
     move = s.top[_MOVES]
     for q in range(left, right):
@@ -314,7 +327,7 @@ def _undo(p: Problem, s: SearchState, trail_mark: int, placed_mark: int) -> None
 
 
 def _capacity(s: SearchState, depth: int) -> bool:
-    """Returns whether one more frame fits the SearchState's memory, with all that one move can add."""
+    """Returns whether the SearchState's memory has room for one more frame and for all that one move can add to it."""
     n, sections, top = len(s.placed), len(s.floor), s.top
     return (
         (depth + 2) * FRAME <= len(s.frame)

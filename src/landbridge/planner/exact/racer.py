@@ -13,10 +13,10 @@ from landbridge.planner.exact.state import SearchState, new_state
 
 
 class Racer:
-    """Searches one Problem repeatedly, with candidates by ``rank``.
+    """Searches one Problem repeatedly; candidates are tried in the order of ``rank``.
 
-    What it learned stays from search to search: the weights, which belong to the order, and the refuted states. Used by
-    one thread at a time; only ``stop`` may be called from another.
+    What a racer learned stays from search to search: the weights of its order, and the refuted states. One thread at a
+    time may use it, except that any thread may call ``stop``.
     """
 
     def __init__(self, problem: Problem, rank: Sequence[int], search: Search, table_bits: int) -> None:
@@ -29,7 +29,10 @@ class Racer:
             self._problem, self._state = Problem(*_arrays(problem)), SearchState(*_arrays(self._state))
 
     def sibling(self, rank: Sequence[int]) -> Racer:
-        """Returns another racer that has learned nothing yet; neither may have run."""
+        """Returns another racer for the same Problem, with the order ``rank`` and working memory of its own.
+
+        This racer must not have searched yet, so that neither of them has learned anything.
+        """
         other = copy(self)
         other._state = SearchState(*map(copy, self._state))
         for j, r in enumerate(rank):
@@ -37,7 +40,9 @@ class Racer:
         return other
 
     def aim(self, capacity: int, latest: Sequence[int]) -> None:
-        """Search from now on for plans within ``capacity`` units, with buffer j at ``latest[j]`` at most."""
+        """Let later searches look for plans within ``capacity`` units, in which buffer j starts at ``latest[j]`` or
+        below.
+        """
         # Refuted states stay refuted when nothing may lie higher than before.
         looser = any(offset > self._state.latest[j] for j, offset in enumerate(latest))
         if looser or capacity > self._capacity:
@@ -47,7 +52,7 @@ class Racer:
             self._state.latest[j] = offset
 
     def relearn(self, seed: int) -> None:
-        """Reset to small random weights, because the learned ones lead nowhere."""
+        """Replace the weights that searches have learned by small random ones, drawn with ``seed``."""
         rng = random.Random(seed)
         for q in range(len(self._state.weight)):
             self._state.weight[q] = rng.randint(1, 4)
@@ -57,11 +62,14 @@ class Racer:
         return self._search(self._problem, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:
-        """Make a running search end soon with `kernel.STOPPED`, and later ones at once, until undone."""
+        """Let a search that is running end soon with `kernel.STOPPED`, and later ones at once.
+
+        ``stop(False)`` undoes it.
+        """
         self._state.stop[0] = int(stopped)
 
     def offsets(self) -> list[int]:
-        """Returns offsets in units, after a search that ended with `kernel.FOUND`."""
+        """Returns the offset of each buffer in units; only after a search that ended with `kernel.FOUND`."""
         return [int(self._state.offset[j]) for j in range(len(self._state.offset))]
 
     def _table(self) -> Ints:
