@@ -16,7 +16,7 @@ from landbridge.errors import CodegenError
 
 
 def is_kernel(function: func.FuncOp) -> bool:
-    """Returns whether other modules may call it, through the native interface."""
+    """Returns whether ``function`` is a kernel, which is called through the native interface: it is not private."""
     return not (function.sym_visibility is not None and function.sym_visibility.data == "private")
 
 
@@ -49,8 +49,9 @@ def returned_type(function: func.FuncOp) -> Attribute | None:
 
 
 def operand_count(kernel: func.FuncOp) -> int:
-    """Returns how many memrefs a kernel takes before the range of its tasks; raises CodegenError for a function that is
-    no kernel.
+    """Returns the number of memrefs that ``kernel`` takes before the two indices of its range of tasks.
+
+    Raises CodegenError for a function that is no kernel.
     """
     kind = kernel.function_type
     memrefs, bounds = kind.inputs.data[:-2], kind.inputs.data[-2:]
@@ -65,7 +66,7 @@ def operand_count(kernel: func.FuncOp) -> int:
 
 @contextmanager
 def errors_of(name: str) -> Iterator[None]:
-    """Adds the name of the function to a CodegenError."""
+    """Adds "function 'name'" to a CodegenError that the ``with`` block raises."""
     try:
         yield
     except CodegenError as error:
@@ -73,7 +74,9 @@ def errors_of(name: str) -> Iterator[None]:
 
 
 def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
-    """Returns a distinct C identifier for each function, recognizable as its name."""
+    """Returns a distinct C identifier for each function, by its name: the name behind ``kernel_``, made a legal
+    identifier.
+    """
     names: dict[str, str] = {}
     taken: set[str] = set()
     for function in functions:
@@ -100,9 +103,9 @@ def identified_functions(module: ModuleOp) -> list[tuple[func.FuncOp, str]]:
 
 
 def call_groups(module: ModuleOp, alone: Container[func.FuncOp] = ()) -> list[list[func.FuncOp]]:
-    """Returns the functions of ``module`` in groups that call nothing outside of their group; those ``alone`` call
-    none.
+    """Returns the functions of ``module`` in groups: functions that call each other, directly or not, are in one group.
 
+    ``alone`` are functions known to call none; they are not searched for calls. Groups without a kernel are left out.
     Raises CodegenError for anything but functions, for two of one name and for a call of a function that does not
     exist.
     """

@@ -42,15 +42,17 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
 
 
 def lanewise(unit: CUnit, op: Operation, kinds: Sequence[CType], kind: CType, native: str | None = None) -> str:
-    """Returns the name of a helper for ``op`` on vectors: the expression ``native``, or the rule of scalars on each
-    lane.
+    """Defines a helper for ``op`` on vectors, unless it is defined already, and returns its name.
+
+    It evaluates the expression ``native`` on whole vectors; without one, the rule of scalars on each lane. ``kinds``
+    are the types of the operands, ``kind`` that of the result.
     """
     name = _helper_name(op, kinds, kind)
     return unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
 
 
 def _helper_name(op: Operation, kinds: Sequence[CType], kind: CType) -> str:
-    """Returns the name of a helper: operation, predicate if any, and the types it is for."""
+    """Returns the name of the helper for ``op`` on these types: ``lb_OPERATION[_PREDICATE]_TYPES``."""
     stem = op.name.split(".")[1]
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):
         stem += f"_{predicate(op)}"
@@ -68,7 +70,9 @@ def _extended_add(e: CEmitter, op: Operation) -> None:
 
 
 def _extended_multiply(sign: str) -> Printer:
-    """Returns a printer of both halves of a product, low then high."""
+    """Returns a printer of the low and the high half of a product; ``sign`` is ``s`` for signed integers, ``u`` for
+    unsigned ones.
+    """
 
     def emit(e: CEmitter, op: Operation) -> None:
         kind = e.kind(op.operands[0])

@@ -41,18 +41,18 @@ class CEmitter(Dispatcher):
         self.lines.append(self._indent + text)
 
     def set(self, value: SSAValue, text: str) -> None:
-        """Emits ``text`` as the definition of ``value``."""
+        """Emits the definition of a new constant with the expression ``text``, and names ``value`` after it."""
         name = self.names[value] = self.fresh()
         self.line(f"const {self.kind(value).text} {name} = {text};")
 
     def variable(self, value: SSAValue, initial: str = "") -> str:
-        """Declares a variable for ``value``, which may be assigned more than once."""
+        """Emits the declaration of a variable for ``value``, which may be assigned more than once; returns its name."""
         name = self.names[value] = self.fresh()
         self.line(f"{self.kind(value).text} {name}{f' = {initial}' if initial else ''};")
         return name
 
     def assign(self, targets: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """Assigns ``values`` to ``targets``, all at once."""
+        """Emits assignments of ``values`` to the variables ``targets``, as if all happened at once."""
         sources = [self.names[v] for v in values]
         moved = [(t, s, v) for t, s, v in zip(targets, sources, values, strict=True) if t != s]
         # A target that a later assignment reads must be read before it changes.
@@ -67,7 +67,7 @@ class CEmitter(Dispatcher):
         return name
 
     def open(self, head: str) -> None:
-        """Begins a block under ``head``."""
+        """Emits ``head`` and an opening brace; later lines are indented until ``close``."""
         self.line(f"{head} {{")
         self._indent += "  "
 

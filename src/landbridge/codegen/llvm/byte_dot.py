@@ -43,8 +43,9 @@ def _has_dots(e: LlvmEmitter, value: SSAValue) -> bool:
 
 
 def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
-    """Returns the addition that is fused with ``product``: its only reader, for the first of two products; else
-    None.
+    """Returns the addition that is fused with ``product``; None if there is none.
+
+    The addition must be the only reader of the product. If it adds two products, it is fused with the first.
     """
     if not isinstance(product.owner, ByteDotOp) or not _has_dots(e, product) or not product.has_one_use():
         return None
@@ -79,7 +80,7 @@ def _product(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _dot(e: LlvmEmitter, op: ByteDotOp, total: str) -> str:
-    """Returns the text of ``total`` plus the product."""
+    """Returns the text of an instruction: ``total`` plus the sums of products of ``op``. The caller emits it."""
     kind, dots = e.type(op.result.type), e.module.isa.dots
     symbol = _DOTS[dots][_bits(e, op.result)]
     operands = kind if dots == "vpdpbusd" else f"<{4 * lanes_of(kind)} x i8>"
@@ -101,7 +102,10 @@ def _call(e: LlvmEmitter, symbol: str, kind: str, operands: Sequence[tuple[str, 
 
 
 def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
-    """Multiplies bytes 0 and 2 of each word, then 1 and 3, as pairs of 16-bit integers."""
+    """Emits the sum of four products for each 32-bit lane with instructions that add pairs of 16-bit products.
+
+    Bytes 0 and 2 of each lane make one pair, bytes 1 and 3 the other.
+    """
     kind = e.type(op.result.type)
     half = f"<{2 * lanes_of(kind)} x i16>"
     eight, low = splat(8, half), splat(255, half)
@@ -114,7 +118,9 @@ def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
 
 
 def _pair(e: LlvmEmitter, op: ByteDotOp, half: str, x: str, y: str) -> str:
-    """Returns sums of two products each of 16-bit integers."""
+    """Emits the products of the 16-bit integers ``x`` and ``y`` and adds adjacent ones; returns the name of the i32
+    sums.
+    """
     kind, pairs = e.type(op.result.type), e.module.isa.pairs
     symbol = _PAIRS[pairs][_bits(e, op.result)]
     if pairs == "pmaddwd":
@@ -124,7 +130,11 @@ def _pair(e: LlvmEmitter, op: ByteDotOp, half: str, x: str, y: str) -> str:
 
 
 def _by_shifts(e: LlvmEmitter, op: ByteDotOp) -> None:
-    """Multiplies bytes that are moved to the top of a word and back, which extends their sign or zeros."""
+    """Emits the sum of four products of bytes for each 32-bit lane, as additions and products of i32.
+
+    The operands hold four bytes in each lane. Byte k of the first is extended with zeros, byte k of the second with its
+    sign, by shifts to the top of the lane and back.
+    """
     kind = e.type(op.result.type)
     x, y = (e.names[v] for v in op.operands)
     top, total = splat(24, kind), splat(0, kind)

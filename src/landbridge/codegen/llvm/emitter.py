@@ -33,7 +33,7 @@ class LlvmModule:
         self.view = by_identity(view_of)
 
     def unrolled_loop(self) -> str:
-        """Returns the metadata for the branch that closes a loop to unroll it fully."""
+        """Returns the text that makes LLVM unroll a loop fully, to append to the branch that closes it."""
         number = len(self.metadata)
         self.metadata.append(f"!{number} = distinct !{{!{number}, !0}}")
         return f", !llvm.loop !{number}"
@@ -46,7 +46,11 @@ class LlvmModule:
     def define_helper(
         self, symbol: str, params: Sequence[str], result: str, build: Callable[[LlvmBody, list[Term]], str]
     ) -> str:
-        """Defines the internal function ``symbol`` once; ``build`` writes its body and names its result."""
+        """Defines the internal function ``symbol`` unless it is defined already; returns ``symbol``.
+
+        ``params`` are the types of its arguments, ``result`` the type of its result. ``build`` emits the body and
+        returns the name of the result.
+        """
         if symbol not in self.helpers:
             self.helpers[symbol] = ""  # reserved first: building may define other helpers
             body = LlvmBody(params[0], self.isa.fma, self.isa.extrema, self.isa.scale_bits)
@@ -111,7 +115,7 @@ class LlvmEmitter(Dispatcher):
         return f"%v{self._count}"
 
     def label(self, kind: str) -> str:
-        """Returns a new block label."""
+        """Returns a new block label that begins with ``kind``."""
         self._count += 1
         return f"{kind}{self._count}"
 
@@ -148,22 +152,24 @@ class LlvmEmitter(Dispatcher):
         self.block = label
 
     def begin_loop(self) -> None:
-        """Begins a loop at the next line, in the block before it."""
+        """Begins a loop: later instructions are in it, and ``once`` may place some on the line reserved here, before
+        it.
+        """
         self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, [], set()))
         self.lines.append("")
         self.depth += 1
 
     def end_loop(self) -> None:
-        """Ends the innermost loop, which has been emitted."""
+        """Ends the innermost loop, and writes the instructions that ``once`` has placed before it."""
         loop = self._loops.pop()
         self.lines[loop.location] = "\n".join(loop.before)
         self.depth -= 1
 
     def once(self, text: str, *operands: str) -> str:
-        """Returns the name of a side-effect-free instruction, which is emitted unless this or an enclosing region
-        contains it.
+        """Returns the name of the result of ``text``, an instruction without side effects.
 
-        With ``operands``, it is emitted outside of the loops that do not change any of them.
+        It is emitted unless this region or one around it has emitted the same text. With ``operands``, the names that
+        it reads, it is emitted before the outermost open loop inside which none of them is defined.
         """
         for scope in reversed(self.scopes):
             known = scope.get(text)
@@ -180,13 +186,19 @@ class LlvmEmitter(Dispatcher):
         return name
 
     def hidden(self, name: str) -> str:
-        """Returns the index ``name`` under a name whose definition LLVM does not see; it costs no instruction."""
+        """Returns a name with the value of the index ``name`` whose definition LLVM cannot see; it costs no
+        instruction.
+        """
         found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)', name)
         self.depths[found] = self.depths.get(name, 0)
         return found
 
     def add_base(self, name: str, operands: Iterable[str]) -> None:
-        """Counts ``name``, the sum of ``operands``, unless it is derived from an address that was counted already."""
+        """Counts ``name``, the sum of ``operands``, as a base of addresses in the innermost loop, if one of these is
+        such a sum already.
+
+        The module records the most bases of a loop.
+        """
         if not self._based.isdisjoint(operands):
             bases = self._loops[-1].bases
             bases.add(name)
@@ -194,7 +206,9 @@ class LlvmEmitter(Dispatcher):
         self._based.add(name)
 
     def at_entry(self, text: str) -> str:
-        """Returns the name of a side-effect-free instruction without operands, at the beginning of the function."""
+        """Returns the name of the result of ``text``, an instruction without operands and side effects, emitted once at
+        the beginning of the function.
+        """
         known = self.scopes[0].get(text)
         if known is None:
             known = self.scopes[0][text] = self.fresh()
@@ -202,14 +216,18 @@ class LlvmEmitter(Dispatcher):
         return known
 
     def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
-        """Emits the call of ``llvm.<stem>`` overloaded on type ``text``, which is that of its operands and result."""
+        """Declares the intrinsic ``llvm.<stem>`` for type ``text`` and returns the text of a call, which the caller
+        emits.
+
+        The result and all ``operands`` have type ``text``. ``flags`` are fast-math flags, each followed by a space.
+        """
         symbol = f"llvm.{stem}.{suffix(text)}"
         self.module.declare(symbol, text, [text] * len(operands))
         return f"call {flags}{text} @{symbol}({', '.join(f'{text} {o}' for o in operands)})"
 
     # operations ----------------------------------------------------------------------------------------
     def region(self, ops: Iterable[Operation]) -> None:
-        """Prints the operations of a nested block; what it emits ``once`` is not visible after it."""
+        """Prints the operations of a nested block. Instructions emitted ``once`` in it are not reused after it."""
         self.scopes.append({})
         super().region(ops)
         self.scopes.pop()

@@ -78,7 +78,7 @@ def _is_fusible(value: SSAValue) -> bool:
 
 
 def _quotient(e: LlvmEmitter, op: Operation) -> None:
-    """Prints a quotient; if division is slow and the divisor is constant, as a product corrected by its remainder.
+    """Emits a quotient; if division is slow and the divisor is constant, as a product that its remainder corrects.
 
     With the reciprocal rounded to nearest, the second product is the quotient rounded to nearest (Markstein,
     "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). The remainder of

@@ -62,7 +62,10 @@ def _while(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _loop(e: SpirvEmitter, header: int, after: int, again: int, test: int) -> None:
-    """Emits the header of a loop, up to its test."""
+    """Emits the header block of a structured loop and begins the block of its test.
+
+    All arguments are labels: ``again`` of the block that continues the loop, ``after`` of the block that follows it.
+    """
     e.statement(Op.Branch, header)
     e.begin(header)
     e.statement(Op.LoopMerge, after, again, 0)
@@ -97,7 +100,7 @@ def _store_all(e: SpirvEmitter, variables: Sequence[int], values: Sequence[SSAVa
 
 
 def _number(builtin: BuiltIn) -> Printer:
-    """Returns a printer of the number of this workgroup, or of this invocation in it."""
+    """Returns a printer of an index: of this workgroup, or of this invocation in its workgroup, as ``builtin`` says."""
 
     def emit(e: SpirvEmitter, op: Operation) -> None:
         variable = e.module.builtin(builtin)

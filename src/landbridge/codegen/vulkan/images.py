@@ -24,8 +24,9 @@ _LOD = 2  # the image operand for the level, which is 0
 
 
 def declare(e: SpirvEmitter, image: SSAValue, binding: int, *, written: bool) -> None:
-    """Binds ``image`` as ``binding``, to be ``written`` or read; raises CodegenError for types that no image can
-    hold.
+    """Declares ``image`` as the image variable ``binding``: a storage image if it is ``written``, else a sampled one.
+
+    Raises CodegenError for an element type or a number of lanes that no image can hold.
     """
     assert isinstance(image.type, MemRefType)
     lanes = shape_of(image.type)[2]
@@ -38,7 +39,7 @@ def declare(e: SpirvEmitter, image: SSAValue, binding: int, *, written: bool) ->
 
 
 def load_lane(e: SpirvEmitter, op: Operation) -> None:
-    """Loads one element of a pixel."""
+    """Emits a read of one element of a pixel; the lane may be known only at run time."""
     ref, row, pixel, lane = op.operands
     image, texel = e.images[ref], _fetch(e, ref, row, pixel)
     if image.lanes == 1:
@@ -49,7 +50,10 @@ def load_lane(e: SpirvEmitter, op: Operation) -> None:
 
 
 def store(e: SpirvEmitter, op: Operation) -> None:
-    """Stores a pixel, of a vector or of the one element that it has; raises CodegenError for a part of one."""
+    """Emits a write of a whole pixel: of a vector, or of the one element of an image with one lane.
+
+    Raises CodegenError for a part of a pixel.
+    """
     value, ref, row, pixel, _ = op.operands
     image = e.images[ref]
     lanes = e.lanes.get(value) or (e.ids[value],)
@@ -62,7 +66,7 @@ def store(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _load(e: SpirvEmitter, op: Operation) -> None:
-    """Loads a pixel, as its lanes."""
+    """Emits a read of a pixel and keeps its elements as separate lanes; raises CodegenError for a part of a pixel."""
     ref, row, pixel, _ = op.operands
     image, result = _image_of(e, ref), op.results[0]
     assert isinstance(result.type, VectorType)
@@ -104,7 +108,10 @@ def _image_of(e: SpirvEmitter, ref: SSAValue) -> ImageVariable:
 
 
 def _fetch(e: SpirvEmitter, ref: SSAValue, row: SSAValue, pixel: SSAValue) -> int:
-    """Returns the four integers that a pixel is read as."""
+    """Emits a read of one pixel of image ``ref``; returns the id of a vector of four 32-bit integers.
+
+    The first lanes are the bits of the pixel's elements; the lanes beyond the image's channels mean nothing.
+    """
     image, where = _loaded(e, e.images[ref]), _integers(e, (_integer(e, pixel), _integer(e, row)))
     texel = e.module.fresh()
     e.statement(Op.ImageFetch, e.module.integers(4), texel, image, where, _LOD, e.constant(0, "i32"))
@@ -118,26 +125,26 @@ def _loaded(e: SpirvEmitter, image: ImageVariable) -> int:
 
 
 def _integers(e: SpirvEmitter, parts: Sequence[int]) -> int:
-    """Returns a vector of integers of 32 bits."""
+    """Emits a vector of the 32-bit integers ``parts``, given by id; returns its id."""
     found = e.module.fresh()
     e.statement(Op.CompositeConstruct, e.module.integers(len(parts)), found, *parts)
     return found
 
 
 def _integer(e: SpirvEmitter, index: SSAValue) -> int:
-    """Returns an index as an integer of 32 bits: images have no more pixels."""
+    """Returns the id of ``index`` as a 32-bit integer, which is wide enough for any coordinate of an image."""
     return resized(e, e.ids[index], e.index, "i32", signed=False)
 
 
 def _element(e: SpirvEmitter, word: int, element: str) -> int:
-    """Returns the element whose bits are the low ones of ``word``."""
+    """Emits the conversion of ``word``, a 32-bit integer, to the element type ``element``, from its low bits."""
     if element == "f32":
         return e.emit(Op.Bitcast, element, word)
     return resized(e, word, "i32", element, signed=False)
 
 
 def _word(e: SpirvEmitter, value: int, element: str) -> int:
-    """Returns the bits of an element in an integer of 32."""
+    """Emits the conversion of ``value``, of the element type ``element``, to a 32-bit integer with its bits."""
     if element == "f32":
         return e.emit(Op.Bitcast, "i32", value)
     return resized(e, value, element, "i32", signed=False)
