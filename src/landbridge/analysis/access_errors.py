@@ -18,10 +18,10 @@ _SHOWN = 6
 
 @contextmanager
 def access_errors(module: IRModule, *, generated: bool) -> Iterator[None]:
-    """Complete the message of an AccessError that the ``with`` block raises for a kernel of ``module``.
+    """Add advice to the message of an AccessError that the ``with`` block raises for a kernel of ``module``.
 
     ``generated``: the kernels were made from a model, so that an unproved access is a bug of the compiler. Otherwise
-    they are IR that the user or a plugin wrote, who can clamp the index.
+    they are IR that the user or a plugin wrote, who can clamp the index. Raises AccessError with the extended message.
     """
     try:
         yield

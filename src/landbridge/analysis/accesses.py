@@ -30,7 +30,10 @@ def input_count(op: linalg.ops.GenericOp) -> int:
 
 
 def reads_of(buffer: SSAValue) -> list[Read] | None:
-    """Returns the reads of ``buffer`` by generic stages; None if something reads it in another way (pad, load)."""
+    """Returns the input operands of generic stages that read ``buffer``, one for each use.
+
+    Returns None if another operation reads it, such as pad or load.
+    """
     reads: list[Read] = []
     views: dict[Operation, Generic] = {}
     for use in buffer.uses:
@@ -47,7 +50,10 @@ def reads_of(buffer: SSAValue) -> list[Read] | None:
 
 
 def writers_of(buffer: SSAValue) -> list[Operation]:
-    """Returns the stages that write ``buffer``; an operation with a region counts as a writer if it may write."""
+    """Returns the operations that write ``buffer``.
+
+    Operations whose regions may write it (StepsOp, ForallOp) are included, even if they only read it.
+    """
     writers: list[Operation] = []
     for use in buffer.uses:
         op = use.operation
@@ -86,7 +92,7 @@ def is_copy(stage: Generic) -> bool:
 
 
 def work(stage: Generic) -> int:
-    """Returns the number of operations of a body, without constants and indices."""
+    """Returns the number of operations in the body of ``stage``, without constants, indices and the yield."""
     return sum(not isinstance(op, arith.ConstantOp | linalg.ops.IndexOp) for op in stage.body.ops) - 1
 
 
@@ -109,8 +115,11 @@ def loops_visible(maps: Iterable[AffineMap], loops: int) -> bool:
 
 
 def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """Returns how many leading loops are the leading indices of ``m`` into ``shape``, each over a whole axis, and no
-    others."""
+    """Returns how many leading loops index the leading axes of ``shape`` through ``m``, each over a whole axis and no
+    other axis.
+
+    A loop of one iteration may be replaced by the index 0.
+    """
     n = 0
     for i, e in enumerate(m.results):
         plain = isinstance(e, AffineDimExpr) and e.position == i
@@ -130,7 +139,10 @@ def follows(m: AffineMap) -> bool:
 
 
 def plain_reduction(stage: Generic) -> bool:
-    """Returns whether a reduction reads plain elements, each through one access: no window and no contraction."""
+    """Returns whether a reduction is neither a window nor a contraction.
+
+    It reads operands at plain loop indices only, and at most one access map depends on the reduced loops.
+    """
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for o in stage.ins for e in o.map.results):
         return False
     varying = {canonical(o.map, stage.extents) for o in stage.ins if any(_reduced(stage, e) for e in o.map.results)}

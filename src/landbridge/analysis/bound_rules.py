@@ -20,7 +20,7 @@ class KnownRanges(Protocol):
     """The queries about operands that a rule may make."""
 
     def form(self, value: SSAValue) -> Form:
-        """Returns ``value`` as a linear form."""
+        """Returns ``value``, an integer, as a linear form over atoms."""
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
         """Returns the smallest and largest value of ``form`` here; infinite where nothing is known."""
@@ -32,13 +32,15 @@ class KnownRanges(Protocol):
         """Returns the largest value of ``form`` here."""
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """Returns a range that contains ``range_of(form)`` and is found quickly."""
+        """Returns a range that contains ``range_of(form)``, may be wider, and takes less time to compute."""
 
     def is_negative(self, form: Form) -> bool:
         """Returns whether ``largest(form)`` is less than 0."""
 
     def where(self, condition: SSAValue, holds: bool) -> AbstractContextManager[bool]:
-        """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
+        """Assume in the ``with`` block that ``condition`` is true (``holds``) or false; yields False if that is
+        impossible, so that the code never runs.
+        """
 
 
 def _number(x: Number) -> Bound | None:

@@ -20,17 +20,23 @@ _NEGATED = {
 
 
 class KnownForms(Protocol):
-    """The queries about operands that ``assumptions_from`` makes."""
+    """What ``assumptions_from`` needs to know about the operands of a condition: their forms, and which are
+    negative.
+    """
 
     def form(self, value: SSAValue) -> Form:
-        """Returns ``value`` as a linear form."""
+        """Returns ``value``, an integer, as a linear form over atoms."""
 
     def is_negative(self, form: Form) -> bool:
-        """Returns whether ``form`` is known to be less than 0 here."""
+        """Returns whether ``form`` is known to be less than 0 at the current point of the walk."""
 
 
 def assumptions_from(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
-    """Yields forms that are 0 or less where ``condition`` is ``holds``."""
+    """Yields linear forms that are at most 0 if ``condition`` (an i1) is true (``holds``) or false.
+
+    Follows ``and`` and ``or`` where each operand is decided. An unsigned comparison says something only if its larger
+    side is known to be at least 0. Yields nothing for other conditions.
+    """
     op: Any = condition.owner
     kind = type(op)
     if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):

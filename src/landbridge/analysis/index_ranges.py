@@ -52,20 +52,26 @@ class IndexRanges:
         self._created: dict[tuple[Any, ...], Form] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
-        """Record that ``value`` lies between these forms of older values."""
+        """Record that ``value`` is at least each of the forms ``lower`` and at most each of ``upper``, all of older
+        values.
+        """
         self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
         self._forms[value] = Form({len(self._atoms) - 1: 1})
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
-        """Record that ``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
+        """Record that ``value`` is ``low`` plus a multiple of ``step``, from ``low`` to ``last``: forms of older
+        values.
+        """
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
         self._forms[value] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Returns whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
-        are."""
+        """Returns whether ``form`` is known to be a multiple of ``divisor``.
+
+        Where a term is a minimum, both of its operands must make the form a multiple.
+        """
         if all(c % divisor == 0 for c in form.terms.values()):
             return bool(form.const % divisor == 0)
         for atom, factor in form.terms.items():
@@ -77,7 +83,10 @@ class IndexRanges:
         return False
 
     def form(self, value: SSAValue) -> Form:
-        """Returns ``value`` as a linear form."""
+        """Returns ``value``, an integer, as a linear form over atoms; the same form each time.
+
+        A value that is no sum or multiple of others becomes an atom.
+        """
         if (found := self._forms.get(value)) is None:
             found = self._forms[value] = self._formed(value)
         return found
@@ -110,7 +119,9 @@ class IndexRanges:
         return best
 
     def _without_youngest(self, terms: Terms) -> Iterator[tuple[int, Form]]:
-        """Yields pairs of a number and an older form: the number times ``terms`` is at most the form."""
+        """Yields pairs ``(n, form)`` such that ``n`` times ``terms`` is at most ``form``, which lacks the youngest
+        atom.
+        """
         atom = max(terms)
         factor = terms[atom]
         for times, bound in self._bounds_of(atom)[factor > 0]:
@@ -125,7 +136,7 @@ class IndexRanges:
             yield scale, Form(replaced, bound.const * by)
 
     def lies_within(self, form: Form, low: int, high: int) -> bool:
-        """Returns whether ``form`` is known to be ``low`` to ``high`` here."""
+        """Returns whether ``form`` is known to be at least ``low`` and at most ``high`` at the current point."""
         least, most = self.rough_range(form)
         return (most <= high or self._is_at_most(form, high)) and (
             low <= least or self._is_at_most(form.scaled(-1), -low)
@@ -183,12 +194,16 @@ class IndexRanges:
         return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
 
     def entered(self, iterations: Form) -> AbstractContextManager[None]:
-        """Returns a context for the body of a loop of ``iterations``; with numbers it assumes nothing more."""
+        """Returns a context for the body of a loop with that many ``iterations``; this class assumes nothing more in
+        it.
+        """
         return nullcontext()
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
-        """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
+        """Assume in the ``with`` block that ``condition`` is true (``holds``) or false; yields False if that is
+        impossible, so that the code never runs.
+        """
         known = list(assumptions_from(condition, holds, self))
         if any(self.smallest(form) > 0 for form in known):
             yield False
@@ -255,7 +270,9 @@ class IndexRanges:
         yield from pairs
 
     def _within(self, pair: tuple[Bound | None, Bound | None], limits: tuple[int, int]) -> bool:
-        """Returns whether bounds keep a value within its type, so that it cannot have wrapped."""
+        """Returns whether a pair of bounds proves that a value lies within ``limits``, so that its type has not wrapped
+        it.
+        """
         low, high = pair
         if low is None or high is None:
             return False
@@ -267,8 +284,9 @@ def _quotient(x: Number, by: int) -> Number:
 
 
 def _bound(form: Form) -> tuple[int, bool, Bound]:
-    """Returns ``form <= 0`` as a bound of its youngest atom: the atom, whether the bound is an upper one, and the
-    bound."""
+    """Returns what ``form <= 0`` says of its youngest atom: the atom, whether the bound is an upper one,
+    and the bound.
+    """
     atom = max(form.terms)
     factor = form.terms[atom]
     rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)

@@ -32,10 +32,11 @@ _MOST_VALUES = 1 << 12
 
 
 def flops_of(function: func.FuncOp) -> Extent:
-    """Returns the operations of one call: sums, products, quotients, maxima and functions such as exp count as one
-    each.
+    """Returns the arithmetic operations of one call of ``function``.
 
-    The padding of windows and of blocked layouts is not counted; with open dimensions that of windows is.
+    A sum, product, quotient, remainder, maximum, minimum and a function such as exp count as one, of floats and of
+    integers but not of indices; a dot product of four bytes counts as seven. Padding is not counted, except padding of
+    windows whose extents are open or have more than 4096 index values.
     """
     view = view_prim(function)
     pads = {op.destination: op for op in view.stages if isinstance(op, PadOp)}
@@ -63,7 +64,7 @@ def bytes_of(function: func.FuncOp) -> Extent:
 
 
 def _points(generic: Generic) -> Extent:
-    """Returns how often the body runs, without rows and columns that only pad a block."""
+    """Returns how often the body of ``generic`` runs, without the iterations that compute only padding of blocks."""
     left = list(generic.extents)
     for outer, inner, _, extent in tile_bounds(generic.op):
         left[outer], left[inner] = extent, 1
@@ -71,7 +72,11 @@ def _points(generic: Generic) -> Extent:
 
 
 def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
-    """Returns the share of iterations in which ``generic`` reads inside of the sources of ``pads``; 1 if not known."""
+    """Returns the share of iterations in which the first padded operand of ``generic`` is read inside of the padding.
+
+    ``pads`` maps the destination of each PadOp to it. Returns 1 if no operand is padded; an axis whose share cannot be
+    computed counts as 1.
+    """
     for operand in generic.ins:
         pad = pads.get(operand.buffer)
         if pad is not None:
@@ -85,7 +90,11 @@ def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: Extent) -> Fraction:
-    """Returns the share of the values of ``index`` that lie in ``low .. low + extent``."""
+    """Returns the share of the index values of ``index``, over loops of ``extents``, from ``low`` to ``low + extent``
+    (exclusive).
+
+    Returns 1 if an extent is open or if there are too many values.
+    """
     dims = sorted(index.used_dims())
     count = math.prod(number for number in (extents[d] for d in dims) if isinstance(number, int))
     elements = [low, extent, *(extents[d] for d in dims)]
@@ -111,7 +120,10 @@ def _count(op: Operation) -> int:
 
 
 def _reached(buffer: SSAValue, stages: tuple[Operation, ...]) -> Extent | None:
-    """Returns the most elements of ``buffer`` that ``stages`` can use, by the loops around each use; None for all."""
+    """Returns the largest number of elements of ``buffer`` that one stage uses, by the loops that its index depends on.
+
+    Returns None if that is not known, so that all elements count.
+    """
     most: Extent = 0
     for use in buffer.uses:
         op = use.operation

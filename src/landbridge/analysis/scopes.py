@@ -59,9 +59,8 @@ class Alloc:
 
 @record(frozen=True)
 class Resident:
-    """A value that lies in a scope as long as the program is bound.
-
-    A constant counts once, with the ``ops`` that load it; an input or output has no ``ops``.
+    """A constant, input or output that lies in a scope as long as the program is bound. ``ops`` load the constant,
+    which counts once; an input or output has none.
     """
 
     nbytes: int
@@ -91,7 +90,9 @@ class Scope:
         return None if self.kind.capacity is None else self.kind.capacity - self.resident_bytes
 
     def taken(self) -> str:
-        """Returns what else lies in the scope, in words for an error; empty if nothing does."""
+        """Returns a clause for an error that says which residents take how many bytes of the capacity; empty without
+        any.
+        """
         if not self.residents:
             return ""
         names = ", ".join(f"{each.name!r} {each.nbytes}" for each in self.residents[:_SHOWN])
@@ -101,7 +102,9 @@ class Scope:
 
     @cached_property
     def names(self) -> list[str]:
-        """Returns a unique name for each buffer."""
+        """Returns a unique name for each of ``allocs``, in their order: the node's name, with the number of the buffer
+        after ``#`` if several have it or it is empty.
+        """
         taken = Counter(alloc.name for alloc in self.allocs)
         return [
             alloc.name if alloc.name and taken[alloc.name] == 1 else f"{alloc.name}#{number}"

@@ -20,10 +20,10 @@ def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """Returns the placement in device memory where the CPU at the other end of a crossing uses a tensor; None if it
-    cannot.
+    """Returns the placement in device memory where both sides of the crossing ``op`` can use a tensor; None if there is
+    none.
 
-    Barriers around the CPU's kernels make writes visible if the memory is not coherent.
+    One side is the host's CPU. If the memory is not coherent, barriers around the CPU's kernels make writes visible.
     """
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     for host, device in (ends, ends[::-1]):
@@ -33,8 +33,11 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> bool:
-    """Returns whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a
-    copy."""
+    """Returns whether the host's kernels take longer with the tensor of the crossing ``op`` in memory of ``lender``
+    than with a copy.
+
+    That may be so only for memory that the host's caches do not hold.
+    """
     kind = module.target_of(lender.index.data).memory_kind(GLOBAL_SCOPE)
     to_host = vdevice_of(op.source.type) == lender
     return not kind.cached and not costs_less_in_place(module, op, to_host=to_host, kind=kind)
@@ -83,7 +86,10 @@ def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
 
 
 def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    """Returns whether CPU kernels use ``vdevice`` as ordinary memory."""
+    """Returns whether ``vdevice`` is ordinary memory of the host, which CPU kernels use in place.
+
+    That is the global scope of a target on the host, if it is coherent and the host may read and write it.
+    """
     target = module.target_of(vdevice.index.data)
     if not target.on_host or vdevice.scope.data != GLOBAL_SCOPE:
         return False
@@ -92,7 +98,7 @@ def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
 
 
 def shares(module: IRModule, device: VDeviceAttr, host: VDeviceAttr) -> bool:
-    """Returns whether kernels for ``device`` use memory in ``host`` in place."""
+    """Returns whether kernels for ``device``, in its global scope, may use memory placed on ``host`` without a copy."""
     names = module.target_of(host.index.data).device_types
     shared = module.target_of(device.index.data).shares
     return device.scope.data == GLOBAL_SCOPE and any((name, host.scope.data) in shared for name in names)
