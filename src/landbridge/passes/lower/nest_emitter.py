@@ -24,8 +24,8 @@ from landbridge.sizes.size import Extent, at_least
 
 @record(frozen=True)
 class _Columns:
-    """The columns of a tile: the first, their number, the active lanes of the last vector, and whether no lane is
-    padding.
+    """The columns of a tile: ``count`` vectors from vector ``first`` on. ``active``: lanes of the last vector, 0 for
+    all; ``inside``: no lane reads padding.
     """
 
     first: Index

@@ -24,9 +24,9 @@ class OpenEdges:
 
 
 def row_guards(nest: Nest, rows: int | None, lane: int | None) -> list[tuple[Guard, int]]:
-    """Returns the guards that depend on loop ``rows`` and one reduction loop, each with that loop.
+    """Returns the guards that depend on loop ``rows`` and on one reduction loop, each with that loop.
 
-    Returns none if a guard has another form, or if padding is not the neutral element of the reduction.
+    Returns an empty list if a guard of a row has another form, or if padding may change the result of the reduction.
     """
     main = nest.reduction
     if rows is None or main is None or rows == lane or not skips_padding(main):
@@ -64,11 +64,10 @@ def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None
 
 
 def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Extent, d: int, i: int) -> bool:
-    """Returns whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``, according to
-    ``guards``.
+    """Returns whether iteration ``i`` of reduction loop ``d`` reads no padding at ``row``, according to ``guards``.
 
-    If the number of rows is open, ``row`` is in the first or the last tile, neither of which contains padding of the
-    other end.
+    If the number of rows is open, ``row`` must be in the first or the last tile, and the tile must not contain padding
+    of the other end.
     """
 
     def holds(g: Guard) -> bool:

@@ -45,11 +45,11 @@ Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 @record(frozen=True)
 class RowPasses:
-    """How a nest is computed block by block: the loop that is cut into blocks, the iterations of a block, and the
-    reduction loops ``around`` it.
+    """How a nest is computed block by block.
 
+    ``dim`` is the reduction loop that is cut into blocks of ``iterations``; the reduction loops ``around`` enclose it.
     ``across`` are the outer loops that columns do not depend on; each of their iterations is a pass over all rows.
-    ``tasks``: how many tasks are enough, counting those of the same columns separately.
+    ``tasks`` is the number of tasks that is enough.
     """
 
     dim: int
@@ -60,8 +60,9 @@ class RowPasses:
 
 
 def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> RowPasses | None:
-    """Returns how ``nest`` is computed block by block over ``rows``; None if L1 or L2 holds its columns, or if it is
-    not possible.
+    """Returns how ``nest`` is computed block by block over ``rows``; None if it should not or cannot be.
+
+    It should be if its columns come from beyond L2, or if passes repeat them and L1 does not hold a tile of them.
     """
     main = nest.reduction
     if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.prefetches:

@@ -37,7 +37,7 @@ MAX_SIZE = 256
 
 @record(frozen=True)
 class RowNest:
-    """A nest inside a row: ``bound`` are the dims that number the row."""
+    """A nest inside a row. ``bound`` are its loops over rows: their indices select the row."""
 
     nest: Nest
     bound: tuple[int, ...]
@@ -54,7 +54,7 @@ class RowNest:
 
     @property
     def shared(self) -> bool:
-        """Returns whether the workgroup reduces each point together."""
+        """Returns whether all work-items of the workgroup reduce one point at a time together."""
         main = self.nest.reduction
         return (
             main is not None
@@ -66,7 +66,9 @@ class RowNest:
 
     @property
     def width(self) -> int:
-        """Returns how many work-items have work."""
+        """Returns the number of work-items that have work: one for each term of a shared reduction, else one for each
+        point.
+        """
         return self.length if self.shared else self.points
 
 
@@ -82,8 +84,11 @@ def row_launch(
     local: Mapping[SSAValue, int],
     buffers: Mapping[SSAValue, SSAValue],
 ) -> None:
-    """Launch all rows. ``local`` temporaries, of so many elements, are private to a row; the others are in
-    ``buffers``."""
+    """Emit the launch of one workgroup for each row, in which the nests ``rows`` run one after the other.
+
+    ``local`` maps temporaries to the number of elements that a row needs; they are allocated in local memory.
+    ``buffers`` has the memrefs of all other buffers.
+    """
     first = rows[0]
     extents = [first.nest.dims[d].extent for d in first.bound]
     size = power_of_two(min(max(r.width for r in rows), MAX_SIZE), launcher.limits.workgroup_size)
