@@ -70,10 +70,11 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
 
 
 def reads_copied_in_place(copy: Generic, contraction: Generic, read: Operand) -> bool:
-    """Returns whether ``contraction`` should read what ``copy`` moves where it is: a part of a cache, or its transpose.
+    """Returns whether ``contraction`` should read the source of ``copy`` directly, through ``read``, instead of the
+    copy.
 
-    It should where each element is read few times, and both operands are read along the same loop without gaps, or the
-    copy's one as before.
+    ``copy`` moves a part of a cache, for example, or transposes it. Reading in place pays if each element is read few
+    times, and if the last axis of the source is indexed as that of the copy or of the other operand.
     """
     if len(copy.ins) != 1:
         return False
@@ -126,7 +127,7 @@ def _inline_stage(op: linalg.ops.GenericOp, budget: int) -> bool:
 
 
 def _overwritten(producer: Generic, reader: Operation) -> bool:
-    """Returns whether an input of the producer is written after it, by ``reader`` or an operation before that."""
+    """Returns whether an input of the producer is written by an operation after it, up to and including ``reader``."""
     for buffer in buffers_read(producer):
         for writer in writers_of(buffer):
             if writer is reader or (producer.op.is_before_in_block(writer) and writer.is_before_in_block(reader)):

@@ -25,9 +25,11 @@ def computes_addresses(stage: Generic) -> bool:
 
 
 def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:
-    """Returns whether ``producer`` inside ``stage``, for its operands ``through``, is still vectorized if both were.
+    """Returns whether vectors are still used after ``producer`` is inlined into ``stage`` in place of the operands
+    ``through``.
 
-    Work of up to ``budget`` may become scalar.
+    If the result would run on scalars, that is accepted when the cost of the stages that run on vectors today is at
+    most ``budget``; a stage after a reduction must stay on vectors.
     """
     others = [(o.buffer, o.map) for o in stage.ins if o not in through]
     inner = [(p.buffer, composed(p.map, o.map)) for o in through for p in producer.ins]

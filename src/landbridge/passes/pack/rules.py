@@ -18,11 +18,11 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Candidate:
-    """A call as the rules see it: the arguments of its PrimFunc, and the graph's values for them.
+    """A call that may be blocked: its PrimFunc, and the values of the graph that the call's arguments have.
 
-    ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those that
-    have a blocked form already. ``tile`` is the target's vector; with ``narrow``, half a vector may take less time to
-    multiply.
+    ``weights`` are inputs that are constants or parameters, which are packed once for each value they get. ``blocked``
+    are inputs that have a blocked form already. ``tile`` is the number of elements of the target's vector; with
+    ``narrow``, half a vector may take less time to multiply.
     """
 
     prim: PrimView
@@ -46,7 +46,9 @@ class Candidate:
 
     @property
     def output_channels(self) -> AxisClass | None:
-        """Returns the class of axis 1 of every output, if all are of one rank, 3 or 4, and one class has them all."""
+        """Returns the class of axis 1 of all outputs; None if they differ in rank or class, or have another rank than 3
+        or 4.
+        """
         ranks = {len(shape_of(o.type)) for o in self.outputs}
         if len(ranks) != 1 or not ranks <= {3, 4}:
             return None
@@ -54,7 +56,9 @@ class Candidate:
         return found[0] if all(each is found[0] for each in found) else None
 
     def data_axis(self, c: AxisClass) -> int | None:
-        """Returns the axis that class ``c`` has in the only operand that is no weight."""
+        """Returns the axis of class ``c`` in the input that has it and is no weight; None if not exactly one input has
+        it.
+        """
         axes = [axis for a in self.inputs if a not in self.weights and (axis := c.axis_of(a)) is not None]
         return axes[0] if len(axes) == 1 else None
 
