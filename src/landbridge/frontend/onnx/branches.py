@@ -92,11 +92,10 @@ def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[I
 
 
 def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequence[Imported] | None:
-    """Returns the results of ``some``, if they are also right where the dimension ``name`` is 0 and ``none`` would be
-    taken.
+    """Returns the results of the branch ``some`` if they are right for size 0 of the dimension ``name`` too; else None.
 
-    This is so if ``none`` returns tensors without elements; returns None if it does not. Raises ShapeError if ``some``
-    returns other shapes for 0.
+    They are if ``none``, the branch that is taken for 0, returns only tensors without elements. Raises ShapeError if
+    those of ``some`` would have another shape or dtype for size 0.
     """
     reported, needed = len(walk.problems), len(walk.needed)
     try:
@@ -163,7 +162,9 @@ def _refusing(walk: GraphWalk, other: Builds, error: CompileError) -> Builds:
 
 
 def _branch(walk: GraphWalk, name: str, graph: ir.Graph, shapes: dict[str, list[Shape]]) -> Builds:
-    """Returns a builder of a branch, which also records the shapes of its results in ``shapes``."""
+    """Returns a function that builds the branch ``graph`` in a builder, and records the shapes of its results in
+    ``shapes[name]``.
+    """
 
     def build(g: GraphBuilder) -> list[SSAValue]:
         g.node = walk.g.node

@@ -186,7 +186,7 @@ def _blobs_of(model: Path) -> Path | None:
 
 
 def take_external_data(model: ir.Model, files: DataFiles) -> tuple[list[str], tuple[FileWatch, ...]]:
-    """Read or map the external data of ``model``; data of many bytes is mapped.
+    """Replace the external tensors of ``model`` by tensors in memory: read if they are small together, else mapped.
 
     Returns the paths of the files, and watches on those that stay mapped. Raises ImportModelError for paths that are
     not legal, and BudgetError for more bytes than the compile may read.

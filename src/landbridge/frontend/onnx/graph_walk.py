@@ -71,17 +71,20 @@ ImportsBody: TypeAlias = Callable[
 
 @record
 class Branches:
-    """What the walk may do with branches, loops and comparisons of sizes (permissions), and what it has found (in past
-    tense).
+    """Permissions for branches, loops and comparisons of sizes, and what the walks have found. Attempts at an import
+    change the permissions.
 
-    ``refused``: a branch that cannot be compiled for these shapes ends the run that takes it; ``failed``: there was
-    such a branch. ``unfolded``: all loops are unfolded, because less is known of values in rolled ones; ``rolled``: a
-    loop was rolled. ``related``: runs test conditions on the extents of several inputs. ``separate``: branches and
-    loops that cannot be compiled otherwise are separate programs; ``might_part``: there was such; ``part_refused``: one
-    cannot be a separate program either. ``trips``: dimensions from inputs that are trip counts of loops. ``counted``: a
-    run may choose a branch by how many elements data decide; ``counts``: one did. ``is_separate``: this program is a
-    separate one. ``conditions``: the values that end loops. ``differing``: a kernel may compare sizes that differ
-    between iterations; ``differed``: there were such.
+    Permissions. ``counted``: an ``If`` that tests whether a size that data decide is 0 may have both branches compiled.
+    ``refused``: a branch that is impossible for these shapes may be replaced by one that ends the run. ``unfolded``: no
+    loop may be rolled, as less is known of the values in rolled loops. ``related``: runs may test conditions on the
+    extents of several inputs. ``separate``: branches and loops that cannot be compiled otherwise may become separate
+    programs. ``differing``: a kernel may compare sizes that differ between iterations. ``is_separate``: the program of
+    this walk is a separate one.
+
+    Found. ``counts``, ``failed``, ``rolled``, ``might_part``, ``differed``: there was a use for ``counted``,
+    ``refused``, ``unfolded``, ``separate`` and ``differing``. ``part_refused``: a branch or loop cannot be a separate
+    program either. ``trips``: names of the dimensions that are trip counts of loops. ``conditions``: the values that
+    end loops.
     """
 
     counted: bool = True
@@ -219,7 +222,11 @@ class GraphWalk:
             self.values[value] = result
 
     def _with_equal_sizes(self, node: ir.Node) -> Sequence[Imported]:
-        """Returns the results of a node; dimensions are unified as long as it requires that extents are equal."""
+        """Returns the results of a node.
+
+        As long as the node fails because it requires that two extents are equal, their dimensions are unified and it is
+        imported again. Raises UndecidedSizeError if that is not possible.
+        """
         while True:
             try:
                 return self._results(node)
@@ -264,7 +271,9 @@ class GraphWalk:
     def _in_kernels(
         self, node: ir.Node, handler: Handler | None, context: OpContext, inputs: list[Any], opset: int
     ) -> Sequence[Imported]:
-        """Returns the results of a node, evaluated if possible, else by its ``handler``."""
+        """Returns the results of a node: evaluated now if its inputs are known, else from its ``handler``, else from a
+        definition or host operator.
+        """
         known = [x for x in inputs if not isinstance(x, Unknown)]
         ranges: Mapping[SSAValue, tuple[int, int]] = {}
         if handler is not None and len(known) == len(inputs):
@@ -361,11 +370,10 @@ class GraphWalk:
         return True
 
     def _may_differ(self, node: ir.Node) -> bool:
-        """Returns whether ``node`` compares sizes that differ between iterations of a loop, and a kernel may compare
-        them.
+        """Returns whether a kernel may compare sizes that differ between iterations of a loop, which ``node`` does.
 
-        That is allowed in separate programs, and if the result only ends a loop or chooses a branch for its carried
-        values.
+        It may in a separate program, and if the result only ends a loop, or only chooses a branch and depends on the
+        loop's carried values.
         """
         if not self.g.data.are_legal or node.op_type not in COMPARISONS:
             return False
@@ -401,9 +409,11 @@ class GraphWalk:
         inputs: Sequence[Any],
         ranges: Mapping[SSAValue, tuple[int, int]],
     ) -> Any:
-        """Returns the result of ``handler``; a computed value that it needs to know is read at run time.
+        """Returns the result of ``handler``.
 
-        An operator that needs to know more than sizes runs on the host, if it has a host function.
+        If it needs the elements of a computed integer tensor, a run reads these and they become dimensions, with
+        ``ranges`` as their legal elements. If it needs anything else, or if nodes may run on the host, its host
+        operator computes the result. Raises UnsupportedOperatorError otherwise.
         """
         try:
             return handler(c, *inputs)
@@ -500,13 +510,15 @@ _OF_TRUTH = {"And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze", "Unsq
 
 
 def _chooses_branches(node: ir.Node) -> bool:
-    """Returns whether the results of ``node`` are only used as, or computed into, conditions of ``If`` nodes."""
+    """Returns whether the results of ``node`` are only used as conditions of ``If`` nodes, directly or through
+    operators on bools.
+    """
     return _only_for(node, (), "If")
 
 
 def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> bool:
-    """Returns whether the results of ``node`` are only ``outputs`` of graphs or operands of ``op_types``, or are
-    computed into such.
+    """Returns whether the results of ``node`` are used, directly or through operators on bools, only by nodes of
+    ``op_types`` or as graph outputs among ``outputs``.
     """
     uses = [use for value in node.outputs for use in value.uses()]
     returned = [value for value in node.outputs if value.is_graph_output()]
@@ -520,8 +532,8 @@ def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> b
 
 
 def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
-    """Returns whether ``node``, in the body of a loop that one of ``conditions`` ends, depends on values that it
-    carries.
+    """Returns whether ``node`` depends on a carried value of the loop whose body it is in, for a loop that one of
+    ``conditions`` ends.
     """
     body = node.graph
     if not isinstance(body, ir.Graph) or not body.outputs or body.outputs[0] not in conditions:
@@ -540,7 +552,7 @@ def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
 
 
 def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node, bool]]:
-    """Yields the ``If`` nodes whose condition is the result of ``node``, and whether it is ``negated``."""
+    """Yields each ``If`` node whose condition is computed from the result of ``node``, and whether it is negated."""
     for use in chain.from_iterable(value.uses() for value in node.outputs):
         if use.node.op_type == "If":
             yield use.node, negated

@@ -41,9 +41,10 @@ class Formal:
 
 @record(frozen=True, eq=False)
 class Captured:
-    """The values of the enclosing graph that a graph reads: ``inputs``, which a run computes, and ``known`` arrays.
+    """The values of the enclosing graph that a graph reads: ``inputs``, which a run computes, and ``known``, constant
+    arrays.
 
-    ``elements``: the elements of those ``inputs`` that are sizes, which the body then knows.
+    ``elements`` has the elements of those ``inputs`` that are sizes: the body knows them as dimensions.
     """
 
     inputs: dict[ir.Value, SSAValue]
@@ -61,8 +62,9 @@ def is_legal(walk: GraphWalk) -> bool:
 def else_separate(
     walk: GraphWalk, whole: Callable[[], Sequence[Imported]], separate: Callable[[], list[Imported]]
 ) -> list[Imported]:
-    """Returns the results of ``whole``, code of this program; if it fails, its problems are removed and ``separate`` is
-    called.
+    """Returns the results of ``whole``, which emits code of this program; if that fails, those of ``separate``.
+
+    What the failed attempt reported, tested and spent is taken back first.
     """
     reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
     guards, read, hosts = len(walk.g.guards), walk.g.data.might_read, walk.g.data.might_host
