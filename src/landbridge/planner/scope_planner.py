@@ -20,14 +20,14 @@ def plan_scopes(
     uses: Mapping[BufferId, float] | None = None,
     budget_seconds: float = 0.5,
 ) -> ScopedPlan:
-    """Returns a Plan for each scope, with ``budget_seconds`` for each; scopes not in ``limits`` are unlimited and do
-    not spill.
+    """Returns a Plan for each scope, and the scope of each buffer that spilled.
 
-    While a scope does not hold its buffers, one of those that prevent a plan leaves: with ``uses`` (how often each id
-    is read or written; 0 for those not named) the one with the fewest uses per byte, else the largest; then, as long as
-    they fit again, those that left come back, the last first. Pinned buffers stay; a buffer leaves together with its
-    views; an optional Alias that then leads to another scope is dropped. A buffer that left is planned with those in
-    its new scope, and may be sent on from there.
+    Planning a scope may take ``budget_seconds``. A scope that is not in ``limits`` is unlimited and does not spill.
+
+    While the buffers of a scope do not fit, one of those that are in the way leaves for the scope's ``spill_to``, with
+    its views: with ``uses`` (reads and writes of each id; 0 for others) the one with the fewest uses per byte, else the
+    largest. Those that left come back, the last first, as long as they fit. In its new scope, a buffer is planned with
+    that scope's own, and may spill again. Pinned buffers stay. Optional aliases between scopes are dropped.
 
     Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small.
     """
@@ -61,7 +61,10 @@ def _aligned(b: Buffer, alignment: int) -> Buffer:
 def _divided(
     buffers: Sequence[Buffer], capacity: int, uses: Mapping[BufferId, float] | None, budget_seconds: float
 ) -> tuple[list[Buffer], list[Buffer]]:
-    """Returns the buffers that stay, with a plan within ``capacity``, and those that leave."""
+    """Returns the buffers that stay in a scope, and those that leave it for its ``spill_to``.
+
+    Those that stay have a plan within ``capacity`` bytes, unless pinned buffers prevent one.
+    """
     views = _views(buffers)
     stay, left = dict(views), list[BufferId]()
     while True:
@@ -85,7 +88,11 @@ def _divided(
 
 
 def _in_the_way(buffers: Sequence[Buffer], capacity: int, budget_seconds: float) -> set[BufferId]:
-    """Returns ids of which one must or should leave; empty when a plan was found, or pins forbid one."""
+    """Returns the ids of buffers of which one has to leave; empty if all fit, or if pinned buffers prevent a plan.
+
+    They are the buffers that end above the capacity in the best plan found, or all that live at the step with the most
+    bytes if these exceed the capacity.
+    """
     buffers = _own_aliases(buffers)
     if lower_bound(buffers) <= capacity:
         found = plan(buffers, budget_seconds=budget_seconds, goal=capacity)

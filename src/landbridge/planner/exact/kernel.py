@@ -98,9 +98,10 @@ def search(p: Problem, s: SearchState, capacity: int, node_limit: int) -> int:
 
 
 def _split(p: Problem, s: SearchState, left: int, right: int, parent: int, head: int) -> int:
-    """Put each separate state between two sections on the agenda in front of ``head``.
+    """Divide the sections ``left`` to ``right`` where no unplaced buffer crosses, and put a state for each part on the
+    agenda before ``head``.
 
-    Returns the new head, -1 for an empty agenda, -2 when one of the states was refuted before.
+    Returns the new head of the agenda (-1: empty), or -2 when one of the states was refuted before.
     """
     agenda, top = s.agenda, s.top
     a = left
@@ -131,8 +132,11 @@ def _split(p: Problem, s: SearchState, left: int, right: int, parent: int, head:
 
 
 def _choose(s: SearchState, capacity: int, left: int, right: int) -> int:
-    """Returns the section to branch on: of runs of equal floor between higher ones, that with fewest choices by
-    weight."""
+    """Returns the section to branch on.
+
+    Considers the runs of sections of equal floor between sections with a higher floor. Takes the section with the
+    fewest choices, divided by its weight.
+    """
     floor = s.floor
     best, best_score = -1, 0.0
     a = left
