@@ -64,8 +64,8 @@ class LlvmModule:
 
 @record(frozen=True)
 class _OpenLoop:
-    """A loop that is being emitted: the line before it, its scope, the operations in it, and its addresses with
-    separate bases.
+    """A loop that is being emitted. ``location``: the line before it in the output, where the instructions ``before``
+    are written when it ends. ``scope``: the scope of names around it. ``bases``: the sums of addresses counted in it.
     """
 
     location: int

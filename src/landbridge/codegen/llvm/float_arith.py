@@ -49,9 +49,9 @@ _MORE_THAN_LEFT = 2.0**127
 
 
 def _sum(opcode: str) -> Printer:
-    """Returns a printer of addition or subtraction, fused with a product where the processor supports that.
+    """Returns a printer of addition or subtraction, with a product fused where the processor supports that.
 
-    Left to LLVM, which product is fused would depend on the code around it, and equal terms not give equal sums.
+    Products are chosen here, because LLVM's choice depends on the code around: equal terms might give different sums.
     """
     plain = _float_binary(opcode)
 
@@ -115,9 +115,9 @@ def _float_intrinsic(stem: str) -> Printer:
 def _extremum(stem: str, beats: str) -> Printer:
     """Returns a printer of NaN-propagating maximum or minimum; ``beats`` is the comparison by which an operand wins.
 
-    Against a constant it is ``constant beats x ? constant : x``, one machine instruction where the general form
-    takes several. The tie of two zeros of unlike sign goes right with ``beats``, but for the constant that must
-    win such a tie: there equality wins too (a cheaper instruction is right under ``nsz``).
+    Against a constant it is ``constant beats x ? constant : x``: one machine instruction, where the general form takes
+    several. ``beats`` is also right for two zeros of different sign, unless the constant must win that tie: then
+    equality wins too (under ``nsz`` a cheaper instruction is used).
     """
     general = _float_intrinsic(stem)
     must_win = 1.0 if stem == "maximum" else -1.0
