@@ -23,7 +23,7 @@ class Read:
 
 
 def input_count(op: linalg.ops.GenericOp) -> int:
-    """Returns the number of inputs of a generic: its operands without an output for each value it yields."""
+    """Returns the number of inputs of a generic: operands minus outputs, of which it has one for each yielded value."""
     last = op.body.block.last_op
     assert last is not None  # a body ends in linalg.yield
     return len(op.operands) - len(last.operands)
@@ -103,13 +103,18 @@ def canonical(m: AffineMap, extents: tuple[int, ...]) -> AffineMap:
 
 
 def reads_each_once(m: AffineMap, extents: tuple[int, ...]) -> bool:
-    """Returns whether no two loop iterations read the same element: every loop is a plain index of the access."""
+    """Returns whether no two iterations of loops of ``extents`` read the same element through ``m``.
+
+    Each loop with more than one iteration must be a plain index of the access.
+    """
     plain = {e.position for e in m.results if isinstance(e, AffineDimExpr)}
     return all(i in plain or extent == 1 for i, extent in enumerate(extents))
 
 
 def loops_visible(maps: Iterable[AffineMap], loops: int) -> bool:
-    """Returns whether every loop by itself indexes some access; linalg infers its bound from that."""
+    """Returns whether each of ``loops`` loops is a plain index of one of ``maps``, from which linalg infers
+    its extent.
+    """
     plain = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
     return len(plain) == loops
 
@@ -132,7 +137,9 @@ def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ..
 
 
 def follows(m: AffineMap) -> bool:
-    """Returns whether ``m`` is the identity with some loops left out (a broadcast): vectors of loops read vectors."""
+    """Returns whether ``m`` is the identity with some loops left out (a broadcast), so that vectors along a loop read
+    vectors or one element.
+    """
     plain = [e.position for e in m.results if isinstance(e, AffineDimExpr)]
     others = [e for e in m.results if not isinstance(e, AffineDimExpr)]
     return plain == sorted(set(plain)) and all(isinstance(e, AffineConstantExpr) for e in others)

@@ -125,7 +125,7 @@ def _selected(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
-    """Returns bounds of one of two values."""
+    """Returns bounds that hold for ``then`` if ``condition`` is true and for ``orelse`` if it is false."""
     ends = []
     for value, holds in ((then, True), (orelse, False)):
         with r.where(condition, holds) as reached:
@@ -135,7 +135,7 @@ def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValu
 
 
 def _same(r: KnownRanges, op: Any) -> Pairs:
-    """Returns the bounds of a cast that does not change a number in range."""
+    """Yields the bounds of a cast: those of its operand, unless that may be negative and is extended with zeros."""
     x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
     if isinstance(op, arith.ExtUIOp) and width is not None and r.smallest(x) < 0:
         yield (1, constant(0)), (1, constant((1 << width.data) - 1))
@@ -144,14 +144,16 @@ def _same(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _bits(r: KnownRanges, op: Any) -> Pairs:
-    """Returns the bounds of ``x & y``: if an operand is not negative, the result is at most that operand."""
+    """Yields the bounds of ``x & y``: from 0 to each operand that is not negative."""
     for x in map(r.form, op.operands):
         if r.smallest(x) >= 0:
             yield (1, constant(0)), (1, x)
 
 
 def _launched(r: KnownRanges, op: Any) -> Pairs:
-    """Returns the bounds of the index of a workgroup, or of a work-item in it."""
+    """Yields the bounds of the index of a workgroup, or of a work-item in its workgroup: from 0 to below
+    their number.
+    """
     launch = op.parent_op()
     while launch is not None and not isinstance(launch, gpu.LaunchOp):
         launch = launch.parent_op()
@@ -163,7 +165,7 @@ def _launched(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _chosen(r: KnownRanges, op: Any) -> Pairs:
-    """Returns the bounds of the result of an ``scf.if``."""
+    """Yields the bounds of the result of an ``scf.if`` with one result."""
     if len(op.results) == 1:
         yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
 

@@ -31,9 +31,10 @@ from landbridge.records import record
 
 @record
 class _Atom:
-    """A value that is no linear form of others.
+    """A value that is not a linear form of others.
 
-    ``value`` names its operation; ``bounds`` holds the lower and upper bounds that are known from the start.
+    Its bounds are ``lower`` and ``upper``, known from the start, and those that follow from the operation that defines
+    ``value``, if not None.
     """
 
     value: SSAValue | None
@@ -151,8 +152,10 @@ class IndexRanges:
         return self.rough_range(form)[1] < 0 or self.largest(form) < 0
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """Returns a range that contains ``range_of(form)`` and is mostly no wider; it ignores what one atom implies for
-        others."""
+        """Returns a range that contains ``range_of(form)`` and takes less time to compute.
+
+        It adds up the range of each term, and ignores what one atom implies for others.
+        """
         plus, terms = form.const, form.terms
         if not terms:
             return plus, plus
@@ -179,7 +182,7 @@ class IndexRanges:
         return least, most
 
     def _is_at_most(self, form: Form, limit: int) -> bool:
-        """Returns whether ``largest(form)`` is ``limit`` or less, decided by the first bounds that prove it."""
+        """Returns whether ``largest(form)`` is at most ``limit``. Stops at the first bounds that prove it."""
         if not form.terms or self.rough_range(form)[1] <= limit:
             return form.const <= limit or bool(form.terms)
         shared = gcd(*form.terms.values())
