@@ -213,8 +213,9 @@ class Row:
         """Emit this work-item's share of the reduction and return its partial result, without the reduction's initial
         value.
 
-        Work-items take iterations in turn, from ``first`` to ``last`` (exclusive; by default all). ``most`` is an upper
-        bound of their number, which decides whether long sums are added up in blocks.
+        Its share is every n-th iteration from ``first`` to ``last`` (exclusive; by default all), n being the size of
+        the workgroup. ``most`` is an upper bound of the number of iterations, which decides whether long sums are added
+        up in blocks.
         """
         code, row, operands = self._code, self._row, self._emitter.operands
         extents = [row.nest.dims[d].extent for d in self._sched.inner]
