@@ -54,7 +54,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a number for a target": (lambda: lb.compile(MODEL, 3), lb.InputError, "a target as text"),
     "no such target": (lambda: lb.compile(MODEL, "nope"), lb.TargetError, r"'nope'; known: (.*, )?c, "),
     "no such file": (lambda: lb.load("there is none.lbx"), lb.ExecutableError, r"no file .* in '/.*; make it"),
-    "no name of a file": (lambda: lb.load("a\0b"), lb.ExecutableError, "no name of a file"),
+    "no name of a file": (lambda: lb.load("a\0b"), lb.ExecutableError, "not a name of a file"),
     "lists of several lengths": (lambda: lb.asarray([[1, 2], [3]]), lb.InputError, "equal lengths"),
     "an array of nothing": (lambda: lb.asarray(None), lb.InputError, "not NoneType"),
     "an array of text": (lambda: lb.asarray("abc"), lb.InputError, "not str"),

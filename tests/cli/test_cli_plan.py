@@ -185,7 +185,7 @@ def test_bad_rows_are_named(tmp_path: Path, rows: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([str(TINY), "--capacity", "x"], "no number of bytes"),
+        ([str(TINY), "--capacity", "x"], "not a number of bytes"),
         ([str(TINY), "--capacity", "vtcm=8"], "has one scope"),
         ([str(TINY), "--target", "llvm"], "no --target"),
         ([str(TINY), "--place", "a=cpu"], "or --place"),

@@ -92,8 +92,8 @@ def test_a_place_is_requested_before_the_work(model: Path, monkeypatch: pytest.M
         ):
             assert invoke(words).exit_code == 1
     result = invoke(["run", str(model), "--output-dir", str(model / "a")])
-    assert result.exit_code == 1 and "no folder" in result.output
-    with pytest.raises(OutputFileError, match="no folder"):
+    assert result.exit_code == 1 and "not a folder" in result.output
+    with pytest.raises(OutputFileError, match="not a folder"):
         lb.compile(str(model), dump=model / "a")
 
 
@@ -120,5 +120,5 @@ def test_a_dump_spares_the_ir_it_is_of(model: Path) -> None:
 
 def test_a_model_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m.onnx")
-    with pytest.raises(lb.ImportModelError, match="no regular file"):
+    with pytest.raises(lb.ImportModelError, match="not a regular file"):
         lb.compile(tmp_path / "m.onnx")

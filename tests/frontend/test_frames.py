@@ -174,8 +174,8 @@ def test_a_dense_frame_has_no_strides(batch):
     [
         ({"dtype": "rgb"}, "unknown dtype"),
         ({"layout": "NHHC"}, "one letter for each axis"),
-        ({"layout": "NHWX"}, "no permutation"),
-        ({"layout": "NHW"}, "no permutation|numbers of axes"),
+        ({"layout": "NHWX"}, "not a permutation"),
+        ({"layout": "NHW"}, "not a permutation|numbers of axes"),
         ({"layout": "NHWC", "shape": (1, 4, 6)}, "numbers of axes"),
         ({"shape": (1, 3, 4, -6)}, "negative extent"),
         ({"shape": (1, 3, 8, 6)}, "give resize="),

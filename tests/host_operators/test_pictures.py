@@ -61,7 +61,7 @@ def test_pictures_may_be_of_other_sizes(pixels: Array) -> None:
 
 def test_what_is_no_picture_is_reported(pixels: Array) -> None:
     session = lb.Session(lb.compile(model("RGB")))
-    with pytest.raises(lb.LandbridgeError, match="no picture of a format that Pillow knows"):
+    with pytest.raises(lb.LandbridgeError, match="not a picture of a format that Pillow knows"):
         session(np.arange(40, dtype=np.uint8))
     with pytest.raises(lb.LandbridgeError, match="cannot be decoded"):
         session(png(pixels)[:60].copy())
