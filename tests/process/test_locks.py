@@ -151,7 +151,7 @@ def test_a_child_repeats_an_import_that_began_after_the_fork_had_waited(begun, t
         "import sys\nfirst = not sys.begun.is_set()\nsys.begun.set()\nif first: sys.over.wait()\ncomplete = True\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", _IMPORT_BEGUN_LATE, begun],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _IMPORT_BEGUN_LATE, begun],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
