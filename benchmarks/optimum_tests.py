@@ -43,9 +43,9 @@ def outcomes(python: str, tests: Path, only: str, *, swapped: bool) -> dict[str,
         report = Path(scratch) / "report.xml"
         command = [python, "-m", "pytest", "-q", "-W", "ignore", "-p", "module_swap", "-p", "no:cacheprovider"]
         command += ["-k", only, f"--junitxml={report}", *FILES]
-        subprocess.run(
-            command, cwd=tests.resolve(), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        done = subprocess.run(command, cwd=tests.resolve(), env=environment, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"pytest ran no tests: {done.stderr or done.stdout}"[:2000])
         found = {}
         for case in ElementTree.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
