@@ -75,7 +75,7 @@ def find_states(executable: Executable, pairs: Mapping[str, str] | None) -> Stat
                 raise InputError(
                     f"there is no {subject} {name!r}{did_you_mean(str(name), specs)}; legal: {_listed(specs)}"
                 )
-        _check_halves(outputs[output], inputs[input])
+        check_halves(outputs[output], inputs[input])
         found.append((outputs[output], inputs[input]))
     twice = [name for name in set(pairs.values()) if list(pairs.values()).count(name) > 1]
     if twice:
@@ -100,12 +100,17 @@ def _found(
     return found
 
 
-def _check_halves(output: TensorSpec, input: TensorSpec) -> None:
+def check_halves(output: TensorSpec, input: TensorSpec) -> None:
+    """Raises InputError where ``output`` and ``input`` cannot be one state.
+
+    Their shapes or dtypes differ, or elements of the input are dimensions.
+    """
     if (output.shape, output.dtype) != (input.shape, input.dtype):
         raise InputError(
             f"output {output.name!r} is {output.dtype}{_shape(output)}, input {input.name!r} is "
-            f"{input.dtype}{_shape(input)}; the two halves of a state must be equal; where the one grows by what a run "
-            f"adds, compile with alias={{{output.name!r}: {input.name!r}}}, which makes them one buffer"
+            f"{input.dtype}{_shape(input)}; the two halves of a state must be equal; if the one may be kept in the "
+            "memory of the other, or grows by what a run adds, compile with "
+            f"alias={{{output.name!r}: {input.name!r}}}"
         )
     if input.elements:
         raise InputError(f"elements of input {input.name!r} say what dimensions are; it cannot be a state")
@@ -122,7 +127,7 @@ def _lengths(inputs: Sequence[TensorSpec], growths: Mapping[str, Mapping[str, St
 
 
 def _shape(spec: TensorSpec) -> str:
-    return f"[{', '.join(map(str, spec.shape))}]"
+    return f"({', '.join(map(str, spec.shape))}{',' * (len(spec.shape) == 1)})"
 
 
 def _listed(specs: Mapping[str, TensorSpec]) -> str:

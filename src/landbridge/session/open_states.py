@@ -12,9 +12,10 @@ from landbridge.errors import InputError, ShapeError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
+from landbridge.session.find_states import check_halves
 from landbridge.session.open_instance import Instance
 from landbridge.session.session import Session, adopt_state, allocate_state, may_take_state, state_memory
-from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.sizes.size import Size, dimensions_of
 from landbridge.tensor import empty
 
 if TYPE_CHECKING:
@@ -54,14 +55,7 @@ class OpenStates:
         for spec in (output, input):
             if self.has(spec):
                 raise InputError(f"{spec.name!r} is a recurrent state already")
-        if (output.shape, output.dtype) != (input.shape, input.dtype):
-            raise InputError(
-                f"output {output.name!r} is {output.dtype}{_shown(output.shape)}, input {input.name!r} is "
-                f"{input.dtype}{_shown(input.shape)}; the two halves of a state must be equal; if the "
-                f"one may be kept in the memory of the other, compile with alias={{{output.name!r}: {input.name!r}}}"
-            )
-        if input.elements:
-            raise InputError(f"elements of input {input.name!r} say what dimensions are; it cannot be a state")
+        check_halves(output, input)
         self.pairs = (*self.pairs, (output, input))
 
     def has(self, spec: TensorSpec) -> bool:
@@ -215,7 +209,3 @@ class OpenStates:
 
 def _way_out(spec: TensorSpec) -> str:
     return f"give it a value of its new shape with set_input({spec.name!r}, ...)"
-
-
-def _shown(shape: Sequence[Extent]) -> str:
-    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
