@@ -373,6 +373,6 @@ def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str,
 
 
 def test_a_row_taken_for_an_inner_one_is_found(monkeypatch: Any) -> None:
-    monkeypatch.setattr(Padding, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.row_runs])
+    monkeypatch.setattr(Padding, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.m_runs])
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24, channels=16), "llvm")  # whose rows are a row's points

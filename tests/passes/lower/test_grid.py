@@ -192,7 +192,7 @@ def test_a_block_fits_the_registers() -> None:
         limits = grid_limits(Target(f"opencl -vector-bits=32 -vector-registers={registers}"))
         assert limits is not None
         tiles = choose_tiles(4096, 4096, 4096, 1, 4, limits, divisible=True)
-        assert tiles is not None and tiles.row_block * tiles.column_block == most
+        assert tiles is not None and tiles.m_block * tiles.n_block == most
 
 
 def test_long_sums_are_divided_where_tiles_are_few_for_the_device() -> None:

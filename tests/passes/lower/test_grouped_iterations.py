@@ -75,7 +75,7 @@ def test_what_all_lanes_share_is_loaded_for_four_iterations() -> None:
 def test_blocks_leave_space_for_what_is_loaded_together() -> None:
     for m, n in ((64, 64), (7, 40), (30, 8)):
         sched = scheduled(m, n, 64, NEON)
-        rows, columns = max(r.tile for r in sched.row_runs), max(r.tile for r in sched.column_runs)
+        rows, columns = max(r.tile for r in sched.m_runs), max(r.tile for r in sched.n_runs)
         assert rows * columns + rows + 2 * columns <= NEON.registers
 
 
@@ -196,7 +196,7 @@ def test_numbers_of_a_window_are_loaded_once_for_rows_and_iterations() -> None:
     sched = schedule(nest, NEON)
     assert sched.scalars == NumberWindow(2, 3, 4) and sched.iterations == 3
     assert schedule(nest, VectorUnit(16, 32)).scalars is None
-    rows, columns = sched.row_runs[0].tile, max(r.tile for r in sched.column_runs)
+    rows, columns = sched.m_runs[0].tile, max(r.tile for r in sched.n_runs)
     assert rows * columns + sched.scalars.extra_registers(rows, columns) <= NEON.registers
 
 

@@ -64,8 +64,8 @@ def lost(pitch: int, rows: int, associativity: int) -> int:
 def test_rows_are_retained_up_to_those_whose_lines_a_set_has_no_space_for(pitch: int, associativity: int) -> None:
     nest = product(pitch)
     sched = schedule(nest, CORE)
-    assert sched.rows is not None
-    retained = l1_rows(nest, sched.lane, sched.rows, sched.inner, associativity << 12, 14)
+    assert sched.m_dim is not None
+    retained = l1_rows(nest, sched.lane, sched.m_dim, sched.inner, associativity << 12, 14)
     if pitch % 16 == 0:
         assert not lost(pitch, retained, associativity)
         assert retained == 14 or lost(pitch, retained + 1, associativity)
@@ -74,10 +74,10 @@ def test_rows_are_retained_up_to_those_whose_lines_a_set_has_no_space_for(pitch:
 @pytest.mark.parametrize(("pitch", "most"), [(1024, 8), (3072, 8), (4096, 8), (1040, 14), (1552, 14)])
 def test_blocks_have_as_many_rows(pitch: int, most: int) -> None:
     """Of two vectors of columns, 14 by two is best else."""
-    tile = max(run.tile for run in schedule(product(pitch), CORE).row_runs)
+    tile = max(run.tile for run in schedule(product(pitch), CORE).m_runs)
     assert tile == 14 if most == 14 else tile <= most
 
 
 def test_a_core_whose_cache_is_not_known_is_requested_nothing() -> None:
     unknown = VectorUnit(64, 32)
-    assert schedule(product(1024), unknown).row_runs == schedule(product(1040), unknown).row_runs
+    assert schedule(product(1024), unknown).m_runs == schedule(product(1040), unknown).m_runs

@@ -52,11 +52,11 @@ def test_what_is_left_has_a_vector_of_its_size(columns: int, lanes: list[int]) -
     found = schedules(30, columns, HALVED)
     assert [each.lanes for each in found] == lanes
     retained = sum(
-        run.count * run.tile * s.lanes - (run.mask and s.lanes - run.mask) for s in found for run in s.column_runs
+        run.count * run.tile * s.lanes - (run.mask and s.lanes - run.mask) for s in found for run in s.n_runs
     )
     assert retained == columns
     for s in found:
-        rows, across = max(r.tile for r in s.row_runs), max(r.tile for r in s.column_runs)
+        rows, across = max(r.tile for r in s.m_runs), max(r.tile for r in s.n_runs)
         assert rows * across < HALVED.registers
 
 

@@ -97,12 +97,12 @@ def test_a_line_is_loaded_once_for_all_rows_that_read_it(lines: int, stride: int
     (nest,) = build_nests(view_prim(made))
     sched = schedule(nest, machine)
     assert sched.vectors is not None and (sched.vectors.iterations, sched.vectors.stride) == (lines, stride)
-    rows = sched.row_runs[0].tile
+    rows = sched.m_runs[0].tile
     assert rows + sched.vectors.extra_registers(rows, 1) <= machine.registers
     ops = list(lower_prim(made, machine).walk())
     loads = sum(isinstance(op, vector.LoadOp) for op in ops)
     products = sum(isinstance(op, arith.MulfOp) and isinstance(op.result.type, VectorType) for op in ops)
-    tiles, columns = [run.tile for run in sched.row_runs], sum(run.tile for run in sched.column_runs)
+    tiles, columns = [run.tile for run in sched.m_runs], sum(run.tile for run in sched.n_runs)
     assert products == lines * sum(tiles) * columns
     assert loads == sum(map(sched.vectors.vectors, tiles)) * columns
 

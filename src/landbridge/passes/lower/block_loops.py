@@ -11,7 +11,7 @@ from landbridge.sizes.size import Extent, expected_size
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 
-def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
+def choose_n_dim(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
     """Returns the loop for the columns of a tile: along it other weight vectors are read, but the same broadcast
     operand.
     """
@@ -31,37 +31,37 @@ def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int
     return None
 
 
-def choose_other_rows(nest: Nest, parallel: list[int], lane: int, rows: int | None) -> int | None:
+def choose_other_n_dim(nest: Nest, parallel: list[int], lane: int, m_dim: int | None) -> int | None:
     """Returns the column loop for nests whose lanes are summed, the longest if there are several; None if there is
     none.
 
-    Iterations of this loop share vectors that iterations of ``rows`` do not share, and the reverse. An example is a
+    Iterations of this loop share vectors that iterations of ``m_dim`` do not share, and the reverse. An example is a
     matrix product in which the summed axis is contiguous in both operands.
     """
-    if nest.reduction is None or rows is None or nest.bounds:
+    if nest.reduction is None or m_dim is None or nest.bounds:
         return None
     reads = [r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(lane)]
     found = [
         d
         for d in parallel
-        if d != rows
-        and any(r.uses(rows) and not r.varies(d) for r in reads)
-        and any(r.uses(d) and not r.varies(rows) for r in reads)
+        if d != m_dim
+        and any(r.uses(m_dim) and not r.varies(d) for r in reads)
+        and any(r.uses(d) and not r.varies(m_dim) for r in reads)
     ]
     return max(found, key=lambda d: expected_size(nest.dims[d].extent), default=None)
 
 
-def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
-    """Returns whether all iterations of ``rows`` read one and the same vector along ``lane``."""
+def shares_vectors(nest: Nest, lane: int | None, m_dim: int) -> bool:
+    """Returns whether all iterations of ``m_dim`` read one and the same vector along ``lane``."""
     reduction = nest.reduction
     if reduction is None or lane is None:
         return True
     reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
-    return any(r.uses(lane) and not r.uses(rows) for r in reads)
+    return any(r.uses(lane) and not r.uses(m_dim) for r in reads)
 
 
-def choose_rows(
-    nest: Nest, parallel: list[int], lane: int | None, columns: int | None, window: Sequence[int]
+def choose_m_dim(
+    nest: Nest, parallel: list[int], lane: int | None, n_dim: int | None, window: Sequence[int]
 ) -> int | None:
     """Returns the loop for the rows of a tile; None if there is none.
 
@@ -72,9 +72,7 @@ def choose_rows(
     last = nest.stages[-1]
     write = last.writes[0]
     found = [
-        d
-        for d in parallel
-        if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
+        d for d in parallel if d not in (lane, n_dim) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
     found.sort(key=lambda d: (not shares_vectors(nest, lane, d), abs(expected_size(write.index.coeff(d)))))
     if found and not (shares_vectors(nest, lane, found[0]) and _hides_latency(nest.dims[found[0]].extent)):
@@ -82,5 +80,5 @@ def choose_rows(
     return found[0] if found else None
 
 
-def _hides_latency(rows: Extent) -> bool:
-    return expected_size(rows) >= FMA_PIPES * FMA_LATENCY
+def _hides_latency(m_extent: Extent) -> bool:
+    return expected_size(m_extent) >= FMA_PIPES * FMA_LATENCY

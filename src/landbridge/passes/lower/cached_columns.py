@@ -34,21 +34,21 @@ def l1_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], l
     return l1_bytes // max(column, 1)
 
 
-def beyond_l2_share(nest: Nest, lane: int | None, rows: int | None, l2_bytes: int) -> float:
-    """Returns the share of passes over all ``rows``, from 0 to 1, in which the columns of ``nest`` come from beyond L2.
+def beyond_l2_share(nest: Nest, lane: int | None, m_dim: int | None, l2_bytes: int) -> float:
+    """Returns the share of passes over all rows, from 0 to 1, in which the columns of ``nest`` come from beyond L2.
 
     When a run begins, columns that take more than ``l2_bytes``, the size of one core's L2, are not in it. Outer loops
     that read the same columns again find them there.
     """
     main = nest.reduction
-    if main is None or lane is None or rows is None:
+    if main is None or lane is None or m_dim is None:
         return 0.0
     share = 0.0
     for r in main.reads:
-        if isinstance(r, ElementAccess) and r.uses(lane) and not r.uses(rows):
+        if isinstance(r, ElementAccess) and r.uses(lane) and not r.uses(m_dim):
             read = [expected_size(dim.extent) for d, dim in enumerate(nest.dims) if r.uses(d)]
             if math.prod(read) * r.item_bytes > l2_bytes:
-                free = (d for d, dim in enumerate(nest.dims) if d not in (lane, rows) and not dim.reduction)
+                free = (d for d, dim in enumerate(nest.dims) if d not in (lane, m_dim) and not dim.reduction)
                 share = max(
                     share, 1 / max(1, math.prod(expected_size(nest.dims[d].extent) for d in free if not r.uses(d)))
                 )

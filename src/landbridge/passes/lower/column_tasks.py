@@ -26,17 +26,17 @@ _FEW_COPIES = 16
 
 @record(frozen=True)
 class ColumnTasks:
-    """Tasks over outer loops of ``extents``, each for one tile of ``columns``.
+    """Tasks over outer loops of ``extents``, each for one tile of ``n_run``.
 
-    If ``chunk`` is 0, a task computes all ``rows``; otherwise it computes ``chunk`` tiles of the one run of rows.
+    If ``chunk`` is 0, a task computes all ``m_runs``; otherwise it computes ``chunk`` tiles of the one run of rows.
     ``columns_first``: tasks of the same columns are always adjacent. ``copied``: the columns that each task copies
     before it begins.
     """
 
     emitter: NestEmitter
     extents: Sequence[Extent]
-    columns: Run
-    rows: list[tuple[Run, RowPadding]]
+    n_run: Run
+    m_runs: list[tuple[Run, RowPadding]]
     chunk: int
     columns_first: bool
     copied: CopiedColumns | None = None
@@ -46,12 +46,12 @@ class ColumnTasks:
         """Returns the number of chunks of rows; 1 (empty) if there are no row tiles, so that nothing is divided
         by 0.
         """
-        return largest(ceildiv(self.rows[0][0].count, self.chunk), 1) if self.chunk else 1
+        return largest(ceildiv(self.m_runs[0][0].count, self.chunk), 1) if self.chunk else 1
 
     @property
     def count(self) -> Extent:
         """Returns the number of all tasks."""
-        return product(self.extents) * self.columns.count * self.chunks
+        return product(self.extents) * self.n_run.count * self.chunks
 
     def emit(self, code: Code, first: Index, last: Index) -> None:
         """Emit tasks ``first .. last``."""
@@ -66,38 +66,38 @@ class ColumnTasks:
         sched, extents = self.emitter.sched, self.extents
         if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
             # The chunks of one column are adjacent, so that its weights stay in L1 or L2.
-            column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
+            column, *rest, chunk = code.unflatten(t, [self.n_run.count, *extents, self.chunks])
         else:
             # In the order of memory: otherwise every column would read a line of its own in each outer iteration.
-            *rest, column, chunk = code.unflatten(t, [*extents, self.columns.count, self.chunks])
+            *rest, column, chunk = code.unflatten(t, [*extents, self.n_run.count, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=True))
-        at = code.add(code.mul(column, self.columns.tile), self.columns.start)
+        at = code.add(code.mul(column, self.n_run.tile), self.n_run.start)
         if self.copied is not None:
-            self.copied.fill(code, self.emitter, at, self.columns)
+            self.copied.fill(code, self.emitter, at, self.n_run)
         if not self.chunk:
-            self.emitter.rows_for(self.rows, at, self.columns)
+            self.emitter.rows_for(self.m_runs, at, self.n_run)
             return
-        run, padding = self.rows[0]
+        run, padding = self.m_runs[0]
         start = code.times(code.value(chunk), self.chunk)
         stop = code.minimum(code.add(start, self.chunk), run.count)
-        self.emitter.row_run(run, padding, start, stop, at, self.columns)
+        self.emitter.row_run(run, padding, start, stop, at, self.n_run)
 
 
 def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
     """Returns whether an outer loop reads the same column elements in each iteration, as the images of a batch read
     weights.
     """
-    if nest.reduction is None or sched.columns is None:
+    if nest.reduction is None or sched.n_dim is None:
         return False
-    reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(sched.columns))
+    reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(sched.n_dim))
     return any(not r.uses(d) for r in reads for d in sched.outer)
 
 
 def columns_to_copy(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
     """Returns the reads of columns that tasks copy before they begin."""
-    if sched.columns is None or sched.horizontal or sched.iterations > 1:
+    if sched.n_dim is None or sched.horizontal or sched.iterations > 1:
         return []
-    return machine.strided_columns(nest, sched.lane, sched.lanes, sched.rows)
+    return machine.strided_columns(nest, sched.lane, sched.lanes, sched.m_dim)
 
 
 def copying_tasks(
@@ -105,7 +105,7 @@ def copying_tasks(
     nest: Nest,
     sched: Schedule,
     strided: Sequence[ElementAccess],
-    columns: Run,
+    n_run: Run,
     buffers: dict[SSAValue, SSAValue],
     outer: Sequence[Extent],
     columns_first: bool,
@@ -115,19 +115,19 @@ def copying_tasks(
     Each computes all rows if that gives enough tasks; otherwise the rows are divided, but no task gets so few that its
     copy does not pay.
     """
-    copied = copied_columns(code, nest, sched, strided, columns)
+    copied = copied_columns(code, nest, sched, strided, n_run)
     emitter = NestEmitter(code, copied.nest(nest), sched, buffers | {memory: memory for memory in copied.memories}, {})
-    tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.column_runs))
+    tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.n_runs))
     run = emitter.row_tiles[0][0]
     tiles = expected_size(run.count)
     parts = min(-(-_FEW_COPIES // tasks), tiles * run.tile // FEWEST_ROWS)
     if parts <= 1:
-        return [ColumnTasks(emitter, outer, columns, emitter.row_tiles, 0, columns_first, copied)]
+        return [ColumnTasks(emitter, outer, n_run, emitter.row_tiles, 0, columns_first, copied)]
     first, *further = emitter.row_tiles
-    pieces = [ColumnTasks(emitter, outer, columns, [first], -(-tiles // parts), columns_first, copied)]
+    pieces = [ColumnTasks(emitter, outer, n_run, [first], -(-tiles // parts), columns_first, copied)]
     if further and sched.copied:
-        pieces.append(ColumnTasks(emitter, outer, columns, further, 0, columns_first, copied))
+        pieces.append(ColumnTasks(emitter, outer, n_run, further, 0, columns_first, copied))
     elif further:
         plain = NestEmitter(code, nest, sched, buffers, {})
-        pieces.append(ColumnTasks(plain, outer, columns, further, 0, columns_first))
+        pieces.append(ColumnTasks(plain, outer, n_run, further, 0, columns_first))
     return pieces

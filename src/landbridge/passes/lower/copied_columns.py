@@ -45,10 +45,10 @@ class CopiedColumns:
         reads = tuple(next((copy for r, copy in self.copies if r is read), read) for read in main.reads)
         return Nest(nest.dims, [replace(main, reads=reads), *nest.stages[1:]], nest.bounds)
 
-    def fill(self, code: Code, emitter: NestEmitter, first: Index, columns: Run) -> None:
-        """Copy one tile of ``columns``, from vector ``first`` on, and set the origin at which ``emitter`` finds it."""
+    def fill(self, code: Code, emitter: NestEmitter, first: Index, n_run: Run) -> None:
+        """Copy one tile of ``n_run``, from vector ``first`` on, and set the origin at which ``emitter`` finds it."""
         operands, nest = emitter.operands, emitter.nest
-        tile = Tile(0, 1, first, columns.tile, column_mask=columns.mask)
+        tile = Tile(0, 1, first, n_run.tile, n_mask=n_run.mask)
         before = code.mul(first, operands.lanes)
         for _, copy in self.copies:
             operands.origins[copy.buffer] = before
@@ -59,13 +59,13 @@ class CopiedColumns:
 
         def copy_iteration() -> None:
             operands.forget()
-            for (read, copy), n in product(straight, range(columns.tile)):
+            for (read, copy), n in product(straight, range(n_run.tile)):
                 vector = operands.read(read, tile, 0, n)
                 code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n), operands.lanes, 0)
             operands.forget()
 
         def copy_transposed() -> None:
-            for pair, n in product(transposed, range(columns.tile)):
+            for pair, n in product(transposed, range(n_run.tile)):
                 _copy_transposed(code, emitter, tile, n, *pair)
 
         if straight:
@@ -90,7 +90,7 @@ def _copy_transposed(
     extent = emitter.nest.dims[last].extent
     assert isinstance(extent, int)  # copied columns have no open extents
     blocks = TransposedBlocks(code, _lane_of(sched), lanes, last)
-    active = tile.column_mask if n == tile.columns - 1 else 0
+    active = tile.n_mask if n == tile.n_size - 1 else 0
 
     def block(first: Index, count: int) -> None:
         operands.env[last] = first
@@ -113,12 +113,12 @@ def _copy_transposed(
 
 
 def copied_columns(
-    code: Code, nest: Nest, sched: Schedule, strided: Sequence[ElementAccess], columns: Run
+    code: Code, nest: Nest, sched: Schedule, strided: Sequence[ElementAccess], n_run: Run
 ) -> CopiedColumns:
-    """Allocate memory on the stack for one tile of ``columns`` of each access in ``strided``; returns the pairs."""
-    assert sched.lane is not None and sched.columns is not None
-    pitch = columns.tile * sched.lanes
-    coeffs = {sched.columns: sched.lanes, sched.lane: 1}
+    """Allocate memory on the stack for one tile of ``n_run`` of each access in ``strided``; returns the pairs."""
+    assert sched.lane is not None and sched.n_dim is not None
+    pitch = n_run.tile * sched.lanes
+    coeffs = {sched.n_dim: sched.lanes, sched.lane: 1}
     for d in reversed(sched.inner):
         coeffs[d] = pitch
         pitch *= nest.dims[d].extent

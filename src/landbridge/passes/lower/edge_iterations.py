@@ -55,15 +55,15 @@ def edge_iterations(
 
     Returns None if there are none, if the run has one tile only, or if one piece of code cannot serve all tiles.
     """
-    along = sched.rows
-    if along is None or len({d for _, d in guards}) != 1 or sched.horizontal:
+    m_dim = sched.m_dim
+    if m_dim is None or len({d for _, d in guards}) != 1 or sched.horizontal:
         return None
     (g, d), *_ = guards
-    rows, iterations, step = nest.dims[along].extent, nest.dims[d].extent, g.index.coeff(along)
+    m_extent, iterations, step = nest.dims[m_dim].extent, nest.dims[d].extent, g.index.coeff(m_dim)
     within = sched.inner[sched.inner.index(d) + 1 :]
     if isinstance(iterations, Size) or math.prod(expected_size(nest.dims[x].extent) for x in within) < _FEWEST_WITHIN:
         return None
-    unified = all((o.index.coeff(along), o.index.coeff(d)) == (step, 1) for o, _ in guards)
+    unified = all((o.index.coeff(m_dim), o.index.coeff(d)) == (step, 1) for o, _ in guards)
     if not isinstance(step, int) or step < 1 or not unified or sched.iterations > 1:
         return None
 
@@ -74,10 +74,10 @@ def edge_iterations(
         if row is None:
             return [frozenset(range(run.tile))] * iterations
         return [
-            frozenset(m for m in range(run.tile) if row_inside(guards, along, row + m, d, i)) for i in range(iterations)
+            frozenset(m for m in range(run.tile) if row_inside(guards, m_dim, row + m, d, i)) for i in range(iterations)
         ]
 
-    if isinstance(rows, Size):
+    if isinstance(m_extent, Size):
         found = None if run.last is None else _ends(d, step, run.tile, taken(0), taken(run.last), run.last)
         if found is None:
             return None
@@ -87,11 +87,11 @@ def edge_iterations(
             max((iterations - p.low for p in found.last), default=0),
         )
         return found if max(left_out) <= step else None
-    if run.tile == rows:
+    if run.tile == m_extent:
         return None
     first, last = (
         (0 if run.start == 0 else None),
-        (rows - run.tile if run.start + run.count * run.tile == rows else None),
+        (m_extent - run.tile if run.start + run.count * run.tile == m_extent else None),
     )
     found = _ends(d, step, run.tile, taken(first), taken(last), 0 if last is None else last)
     each = [taken(run.start + k * run.tile) for k in range(run.count)]
@@ -114,14 +114,14 @@ def edge_bounds(code: Code, edges: EdgeIterations, extent: int, row: Index) -> t
 
 
 def _ends(
-    d: int, step: int, rows: int, low: Sequence[frozenset[int]], high: Sequence[frozenset[int]], last_row: Extent
+    d: int, step: int, m_size: int, low: Sequence[frozenset[int]], high: Sequence[frozenset[int]], last_row: Extent
 ) -> EdgeIterations | None:
     """Returns the edge iterations of loop ``d``, given the rows that execute each iteration in the first and in the
     last tile.
 
     Returns None if every row executes all iterations, or if iterations in the middle of the loop are left out.
     """
-    iterations, every = len(low), frozenset(range(rows))
+    iterations, every = len(low), frozenset(range(m_size))
     begin = next((i for i, taken in enumerate(low) if taken == every), iterations)
     end = next((i for i in reversed(range(iterations)) if high[i] == every), -1) + 1
     if begin > end or any(taken != every for taken in (*low[begin:], *high[:end])) or (begin, end) == (0, iterations):
@@ -129,10 +129,10 @@ def _ends(
     return EdgeIterations(d, tuple(_runs(low, 0, begin)), tuple(_runs(high, end, iterations)), step, last_row)
 
 
-def _are_all(edges: EdgeIterations, tiles: Sequence[Sequence[frozenset[int]]], rows: int) -> bool:
+def _are_all(edges: EdgeIterations, tiles: Sequence[Sequence[frozenset[int]]], m_size: int) -> bool:
     """Returns whether ``edges`` describe ``tiles`` exactly: for each tile, the rows that execute each iteration."""
     for k, taken in enumerate(tiles):
-        left = [frozenset(range(rows))] * len(taken)
+        left = [frozenset(range(m_size))] * len(taken)
         for parts, here in ((edges.first, k == 0), (edges.last, k == len(tiles) - 1)):
             for part in parts if here else ():
                 for i in range(part.low, part.high):

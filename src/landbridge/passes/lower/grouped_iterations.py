@@ -21,7 +21,7 @@ from landbridge.sizes.size import Extent, at_least
 WIDEST_WINDOW = 7
 
 
-def grouped_iterations(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], vector_bytes: int) -> int:
+def grouped_iterations(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], vector_bytes: int) -> int:
     """Returns how many iterations of the last of the reduction loops ``inner`` are unrolled; 1 if that gains nothing.
 
     It is the number of scalars in a vector, or the width of a window.
@@ -34,7 +34,7 @@ def grouped_iterations(nest: Nest, lane: int | None, rows: int | None, inner: Se
         return 1
     extent = nest.dims[last].extent
     partial = any(b.inner == last and b.extent % b.tile for b in nest.bounds)  # the last tile has fewer iterations
-    if not partial and window_of(main, lane, rows, last, extent) is not None:
+    if not partial and window_of(main, lane, m_dim, last, extent) is not None:
         assert isinstance(extent, int)
         return extent
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
@@ -57,18 +57,18 @@ def is_shared(a: ElementAccess, lane: int | None, last: int) -> bool:
     return not in_rows(a.buffer.type) and not is_image(a.buffer.type)
 
 
-def window_of(main: Stage, lane: int, rows: int | None, last: int, extent: Extent) -> tuple[int, int] | None:
+def window_of(main: Stage, lane: int, m_dim: int | None, last: int, extent: Extent) -> tuple[int, int] | None:
     """Returns the steps in memory of an iteration of loop ``last`` and of a row, if rows share vectors; else None.
 
     All reads of ``main`` must be vectors, and those of one row in loop ``last`` must overlap those of other rows.
     """
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
-    if rows is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
+    if m_dim is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
         return None
     if not all(r.index.coeff(lane) for r in reads) or any(r.index.nonlinear_in(last) for r in reads):
         return None
     for r in reads:
-        step, stride = r.index.coeff(last), r.index.coeff(rows)
+        step, stride = r.index.coeff(last), r.index.coeff(m_dim)
         if isinstance(step, int) and isinstance(stride, int) and 0 < step <= stride < step * extent:
             return (step, stride) if stride % step == 0 else None
     return None

@@ -21,21 +21,21 @@ from landbridge.targets.machine import LINE_BYTES
 _WAY = 4096
 
 
-def l1_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], l1_bytes: int, most: int) -> int:
+def l1_rows(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], l1_bytes: int, most: int) -> int:
     """Returns the largest number of tile rows, up to ``most``, whose cache lines stay in an L1 of ``l1_bytes`` between
     iterations.
     """
     main = nest.reduction
-    if main is None or rows is None or not inner:
+    if main is None or m_dim is None or not inner:
         return most
     # If lanes are summed, vectors that are not aligned share lines with the next ones.
     if lane is not None and lane in inner:
         inner, lane = (lane,), None
     steps = [
-        expected_size(r.index.coeff(rows)) * r.item_bytes
+        expected_size(r.index.coeff(m_dim)) * r.item_bytes
         for r in main.reads
-        if isinstance(r, ElementAccess) and r.uses(rows) and not (lane is not None and r.uses(lane))
-        and not r.index.nonlinear_in(rows)
+        if isinstance(r, ElementAccess) and r.uses(m_dim) and not (lane is not None and r.uses(lane))
+        and not r.index.nonlinear_in(m_dim)
         and 0 < abs(expected_size(r.index.coeff(inner[-1]))) * r.item_bytes < LINE_BYTES
     ]  # fmt: skip
     for number in range(1, most + 1):

@@ -157,14 +157,14 @@ def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int,
     accesses = nest.accesses()
     writes = {w for s in nest.stages for w in s.writes}
     found: list[tuple[tuple[int, int, int], tuple[int, int]]] = []
-    for lane, rows in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
-        walks = [walk_of(a, lane, rows) for a in accesses]
+    for lane, m_dim in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
+        walks = [walk_of(a, lane, m_dim) for a in accesses]
         stays = any(walk is Walk.STAYS and a in writes for walk, a in zip(walks, accesses, strict=True))
         padded = any(lane_guards(a, lane) for a in accesses)
         if None not in walks and Walk.TRANSPOSED in walks and not stays and not padded:
             along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if a in writes)
-            lengths = (min(expected_size(nest.dims[d].extent), lanes) for d in (lane, rows))
-            found.append(((next(lengths), along, next(lengths)), (lane, rows)))
+            lengths = (min(expected_size(nest.dims[d].extent), lanes) for d in (lane, m_dim))
+            found.append(((next(lengths), along, next(lengths)), (lane, m_dim)))
     return max(found)[1] if found else None
 
 

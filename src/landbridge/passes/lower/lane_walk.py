@@ -23,10 +23,10 @@ class Walk(Enum):
     """A large stride, but elements of neighbouring rows are contiguous: blocks of rows and lanes are transposed."""
 
 
-def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None:
+def walk_of(a: ElementAccess, lane: int, m_dim: int | None = None) -> Walk | None:
     """Returns how ``a`` moves along loop ``lane``; None if vectors cannot follow it.
 
-    ``rows`` is the loop of the rows if blocks are transposed. Padding may begin or end inside a vector, if the index
+    ``m_dim`` is the loop of the rows if blocks are transposed. Padding may begin or end inside a vector, if the index
     that its guard tests moves along the lane as the access does.
     """
     step = a.index.coeff(lane)
@@ -34,8 +34,8 @@ def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None
         return None
     if step in (0, 1):
         return Walk(step)
-    if rows is not None:
-        transposed = not a.index.nonlinear_in(rows) and not a.guards and a.index.coeff(rows) == 1
+    if m_dim is not None:
+        transposed = not a.index.nonlinear_in(m_dim) and not a.guards and a.index.coeff(m_dim) == 1
         return Walk.TRANSPOSED if transposed else None
     return Walk.STRIDED if isinstance(step, int) and 1 < step <= MOST_STEP else None
 

@@ -23,7 +23,7 @@ from landbridge.sizes.size import Extent, at_least
 
 
 @record(frozen=True)
-class _Columns:
+class _NPart:
     """The columns of a tile: ``count`` vectors from vector ``first`` on. ``active``: lanes of the last vector, 0 for
     all; ``inside``: no lane reads padding.
     """
@@ -33,11 +33,11 @@ class _Columns:
     active: Index
     inside: bool = False
 
-    def tile_of(self, row: Index, rows: int, active: Index, padding: RowPadding) -> Tile:
-        """Returns the tile of ``rows`` rows from ``row`` on; ``active`` lanes of its last vector exist if rows are the
-        lanes.
+    def tile_of(self, row: Index, m_size: int, active: Index, padding: RowPadding) -> Tile:
+        """Returns the tile of ``m_size`` rows from ``row`` on; if rows are the lanes, ``active`` lanes of its last
+        vector exist.
         """
-        return Tile(row, rows, self.first, self.count, active, self.active, padding, self.inside)
+        return Tile(row, m_size, self.first, self.count, active, self.active, padding, self.inside)
 
 
 class NestEmitter:
@@ -55,30 +55,30 @@ class NestEmitter:
         self.operands = Operands(code, sched, buffers, self.env)
         self.row_tiles = self._padding.row_tiles()
 
-    def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, columns: Run) -> None:
+    def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, n_run: Run) -> None:
         """Emit all row tiles of ``runs`` for one tile of columns."""
         for run, padding in runs:
-            self.row_run(run, padding, 0, run.count, column, columns)
+            self.row_run(run, padding, 0, run.count, column, n_run)
 
-    def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
+    def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, n_run: Run) -> None:
         """Emit tiles ``low .. high`` of one run of rows; all tiles if the run has edges.
 
         If there are fewer rows than a tile has, each is emitted as a tile of one row.
         """
 
         def emit_rows(active: Index, inside: bool) -> None:
-            self._row_run(run, padding, low, high, _Columns(column, columns.tile, active, inside))
+            self._row_run(run, padding, low, high, _NPart(column, n_run.tile, active, inside))
 
         def emit(active: Index) -> None:
             lanes = self.operands.lanes
             left_out = lanes - active if isinstance(active, int) and active else 0
-            inside = self._lanes_inside(column, columns.tile * lanes - left_out)
+            inside = self._lanes_inside(column, n_run.tile * lanes - left_out)
             if inside is None:
                 emit_rows(active, False)
             else:
                 self.code.when(inside, lambda: emit_rows(active, True), lambda: emit_rows(active, False))
 
-        self._whole_or_left(columns, column, emit)
+        self._whole_or_left(n_run, column, emit)
 
     def _lanes_inside(self, first: Index, count: int) -> SSAValue | None:
         """Returns a condition (i1) under which none of ``count`` lanes from vector ``first`` on reads padding, whatever
@@ -88,7 +88,7 @@ class NestEmitter:
         columns, or a guard's index depends on other loops or is not linear.
         """
         code, lanes, conditions = self.code, self.operands.lanes, []
-        if self.sched.lane is None or self.sched.lane != self.sched.columns:
+        if self.sched.lane is None or self.sched.lane != self.sched.n_dim:
             return None
         for g in self._padding.lane_guards:
             low: Index = g.index.const
@@ -122,67 +122,67 @@ class NestEmitter:
         left = code.add(run.end, code.mul(first, -lanes))
         code.when(code.at_most(run.tile * lanes, left), lambda: emit(0), lambda: emit(left))
 
-    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
+    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, n_part: _NPart) -> None:
         edges = self._padding.open_edges(run)
         if run.last is None:
             if edges:
-                self._once_each(run, edges, columns)
+                self._once_each(run, edges, n_part)
             else:
-                self._tiles(run, padding, low, high, columns)
+                self._tiles(run, padding, low, high, n_part)
             return
-        rows = run.last + run.tile
+        m_extent = run.last + run.tile
         enough = run.tile + (max(edges.first, edges.last) if edges else 0)
 
         def in_tiles() -> None:
             if edges:
-                self._with_edges(run, edges, columns)
+                self._with_edges(run, edges, n_part)
             else:
-                self._tiles(run, padding, low, high, columns)
+                self._tiles(run, padding, low, high, n_part)
 
         def one_by_one() -> None:
-            self._tiles(Run(0, rows, 1), RowPadding.TESTED, 0, rows, columns)
+            self._tiles(Run(0, m_extent, 1), RowPadding.TESTED, 0, m_extent, n_part)
 
-        if at_least(rows, enough):
+        if at_least(m_extent, enough):
             in_tiles()
         else:
-            self.code.when(self.code.at_most(enough, rows), in_tiles, one_by_one)
+            self.code.when(self.code.at_most(enough, m_extent), in_tiles, one_by_one)
 
-    def _with_edges(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
+    def _with_edges(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
         """Emit all tiles of an open number of rows: the first and the last test padding row by row at compile time, all
         others are inside.
         """
         assert run.last is not None
         if self._padding.edge_iterations(run) is not None:
-            self._tiles(run, RowPadding.EDGES, 0, run.count, columns)
+            self._tiles(run, RowPadding.EDGES, 0, run.count, n_part)
             return
         between = replace(run, last=run.last - edges.last)
-        self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
+        self.tile(n_part.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
         self.code.when(
             self.code.at_most(2 * run.tile + 1, run.last + run.tile),
-            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, columns),
+            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, n_part),
         )
-        self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
+        self.tile(n_part.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
 
-    def _once_each(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
+    def _once_each(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
         """Emit all tiles of an open number of rows that must not overlap.
 
         The first tile, unless it contains padded rows of the other end, tests padding at compile time. The other tiles
         are inside, or test padding at run time.
         """
-        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last  # type: ignore[index]
+        code, m_extent, enough = self.code, self.nest.dims[self.sched.m_dim].extent, run.tile + edges.last  # type: ignore[index]
         # 1 if the first tile is emitted separately
-        is_separate = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))
+        is_separate = code.minimum(1, code.maximum(0, code.add(m_extent, 1 - enough)))
 
         def first() -> None:
-            self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
+            self.tile(n_part.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
 
-        if at_least(rows, enough):
+        if at_least(m_extent, enough):
             first()
         else:
-            code.when(code.at_most(enough, rows), first)
-        self._tiles(run, RowPadding.TESTED, is_separate, run.count, columns)
+            code.when(code.at_most(enough, m_extent), first)
+        self._tiles(run, RowPadding.TESTED, is_separate, run.count, n_part)
 
-    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
+    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, n_part: _NPart) -> None:
         code = self.code
         # not for the rows left over: they are few, and most of them are at the edge
         tested = run.leads and padding is RowPadding.TESTED
@@ -191,7 +191,7 @@ class NestEmitter:
 
         def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
             def emit(active: Index) -> None:
-                self.tile(replace(columns.tile_of(row, run.tile, active, padding), first_new=first_new, edges=edges))
+                self.tile(replace(n_part.tile_of(row, run.tile, active, padding), first_new=first_new, edges=edges))
 
             self._whole_or_left(run, row, emit)
 
@@ -230,16 +230,16 @@ class NestEmitter:
             reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
             registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())
         self.operands.forget()
-        for m in range(t.rows):
+        for m in range(t.m_size):
             if t.first_new is None:
                 self._row(t, m, registers)
                 continue
-            new = self.code.at_most(t.first_new, self.code.add(t.row, m))
+            new = self.code.at_most(t.first_new, self.code.add(t.m_start, m))
             self.code.when(new, partial(self._row, t, m, registers))
             self.operands.forget()
 
     def _row(self, t: Tile, m: int, registers: Slots) -> None:
-        for n in range(t.columns):
+        for n in range(t.n_size):
             self.point(t, m, n, registers)
 
     def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:

@@ -29,26 +29,26 @@ class NumberWindow:
     iterations: int
     lanes: int
 
-    def vectors(self, rows: int) -> int:
-        """Returns the number of vectors that hold all scalars of ``rows`` rows."""
-        return -(-(self.stride * (rows - 1) + self.iterations) // self.lanes)
+    def vectors(self, m_size: int) -> int:
+        """Returns the number of vectors that hold all scalars of ``m_size`` rows."""
+        return -(-(self.stride * (m_size - 1) + self.iterations) // self.lanes)
 
-    def loads(self, rows: int, columns: int) -> float:
+    def loads(self, m_size: int, n_size: int) -> float:
         """Returns the average number of vectors that one iteration of a tile loads."""
-        return self.vectors(rows) / self.iterations + columns
+        return self.vectors(m_size) / self.iterations + n_size
 
-    def by_location(self, rows: int, columns: int) -> bool:
+    def by_location(self, m_size: int, n_size: int) -> bool:
         """Returns whether going through the window in the order of memory takes fewer registers than going by
         iteration.
 
         In the order of memory, the column vectors of all iterations stay in registers; by iteration, the whole window
         does.
         """
-        return self.iterations * columns + 2 < self.vectors(rows) + columns + 1
+        return self.iterations * n_size + 2 < self.vectors(m_size) + n_size + 1
 
-    def extra_registers(self, rows: int, columns: int) -> int:
+    def extra_registers(self, m_size: int, n_size: int) -> int:
         """Returns the registers that a tile needs in addition to its accumulators."""
-        return self.iterations * columns + 2 if self.by_location(rows, columns) else self.vectors(rows) + columns + 1
+        return self.iterations * n_size + 2 if self.by_location(m_size, n_size) else self.vectors(m_size) + n_size + 1
 
     def piece(self, at: int, places: range) -> range:
         """Returns the elements that one vector loads together with element ``at``; all of them are in ``places``."""
@@ -65,7 +65,7 @@ class NumberWindow:
 
 
 def number_window(
-    nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], vector_bytes: int
+    nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], vector_bytes: int
 ) -> NumberWindow | None:
     """Returns the window of scalars that rows of a tile share in the last of the reduction loops ``inner``; None if
     there is none.
@@ -73,7 +73,7 @@ def number_window(
     Everything else that is read there must be the same for all rows.
     """
     main = nest.reduction
-    if main is None or lane is None or rows is None or not inner or not sums_up(main) or computes_indices(main):
+    if main is None or lane is None or m_dim is None or not inner or not sums_up(main) or computes_indices(main):
         return None
     last = inner[-1]
     iterations, reads = nest.dims[last].extent, [r for r in main.reads if isinstance(r, ElementAccess)]
@@ -87,18 +87,18 @@ def number_window(
         return None
     (read,) = shared
     others = [r for r in reads if r is not read]
-    if read.element != main.writes[0].element or any(r.varies(rows) or r.index.nonlinear_in(last) for r in others):
+    if read.element != main.writes[0].element or any(r.varies(m_dim) or r.index.nonlinear_in(last) for r in others):
         return None
     if any(last in (b.inner, b.outer) for b in nest.bounds):
         return None
-    along = [x for x in (read.index, *(g.index for g in read.guards)) if x.uses(rows) or x.uses(last)]
-    stride = read.index.coeff(rows)
+    along = [x for x in (read.index, *(g.index for g in read.guards)) if x.uses(m_dim) or x.uses(last)]
+    stride = read.index.coeff(m_dim)
     if (
         not isinstance(stride, int)
         or not 0 < stride < iterations
-        or any(x.nonlinear_in(d) for x in along for d in (rows, last))
+        or any(x.nonlinear_in(d) for x in along for d in (m_dim, last))
     ):
         return None
-    if any(x.coeff(rows) != stride * x.coeff(last) for x in along):
+    if any(x.coeff(m_dim) != stride * x.coeff(last) for x in along):
         return None
     return NumberWindow(stride, iterations, vector_bytes // widest_bytes(main.body))

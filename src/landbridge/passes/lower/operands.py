@@ -46,19 +46,19 @@ class RowPadding(Enum):
 class Tile:
     """A register tile: its first row and column, and their numbers.
 
-    Rows count iterations; columns count vectors if they are the lane loop, else iterations. ``row_mask`` and
-    ``column_mask`` are the active lanes of the last vector (0 for all); an SSA value is the number of elements left,
+    Rows count iterations; columns count vectors if they are the lane loop, else iterations. ``m_mask`` and
+    ``n_mask`` are the active lanes of the last vector (0 for all); an SSA value is the number of elements left,
     which may exceed the tile. ``padding`` is what is known of the guards of its rows; ``inside``: no lane is padding.
     Rows before ``first_new`` were stored by another tile and are not stored again. ``edges``: the iterations that the
     rows of the first and last tile leave out, for ``RowPadding.EDGES``.
     """
 
-    row: Index
-    rows: int
-    column: Index
-    columns: int
-    row_mask: Index = 0
-    column_mask: Index = 0
+    m_start: Index
+    m_size: int
+    n_start: Index
+    n_size: int
+    m_mask: Index = 0
+    n_mask: Index = 0
     padding: RowPadding = RowPadding.TESTED
     inside: bool = False
     first_new: Index | None = None
@@ -96,14 +96,14 @@ class Operands:
     def _dim(self, d: int, t: Tile, m: int, n: int) -> tuple[Index, int]:
         """Returns the index of loop ``d`` at element (m, n) of the tile, as a base and a constant offset."""
         lanes = self.lanes
-        if d == self.sched.rows:
+        if d == self.sched.m_dim:
             if d == self.sched.lane:
-                return self.code.mul(t.row, lanes), m * lanes
-            return t.row, m
-        if d == self.sched.columns:
+                return self.code.mul(t.m_start, lanes), m * lanes
+            return t.m_start, m
+        if d == self.sched.n_dim:
             if d == self.sched.lane:
-                return self.code.mul(t.column, lanes), n * lanes
-            return t.column, n
+                return self.code.mul(t.n_start, lanes), n * lanes
+            return t.n_start, n
         if d == self.sched.lane and d not in self.env:
             return 0, 0
         return self.env[d], 0
@@ -145,10 +145,10 @@ class Operands:
         """Returns the active lanes of the vector at (m, n), 0 for all; an SSA value may be more than all, or
         negative.
         """
-        if self.sched.lane is not None and self.sched.lane == self.sched.rows:
-            vector, mask, last = m, t.row_mask, t.rows - 1
+        if self.sched.lane is not None and self.sched.lane == self.sched.m_dim:
+            vector, mask, last = m, t.m_mask, t.m_size - 1
         else:
-            vector, mask, last = n, t.column_mask, t.columns - 1
+            vector, mask, last = n, t.n_mask, t.n_size - 1
         if not isinstance(mask, int):
             return self.code.add(mask, -vector * self.lanes)
         return mask if vector == last else 0
@@ -158,14 +158,14 @@ class Operands:
         if self.sched.lane is None:
             return Walk.STAYS
         if (known := self._walks.get(a)) is None:
-            walk = walk_of(a, self.sched.lane, self.sched.rows if self.sched.transposed else None)
+            walk = walk_of(a, self.sched.lane, self.sched.m_dim if self.sched.transposed else None)
             assert walk is not None, "a lane that no vector follows"
             known = self._walks[a] = walk
         return known
 
     def _transposed(self) -> TransposedBlocks:
-        assert self.sched.lane is not None and self.sched.rows is not None
-        return TransposedBlocks(self.code, self.sched.lane, self.lanes, self.sched.rows)
+        assert self.sched.lane is not None and self.sched.m_dim is not None
+        return TransposedBlocks(self.code, self.sched.lane, self.lanes, self.sched.m_dim)
 
     def _location(self, a: ElementAccess, t: Tile, n: int) -> Location:
         return lambda shift: self.where(a, t, 0, n, shift)
@@ -191,15 +191,15 @@ class Operands:
         if self._walk(a) is Walk.TRANSPOSED:
             if (a, n) not in self._blocks:
                 self._blocks[a, n] = self._transposed().load(
-                    a, self.buffers[a.buffer], self._location(a, t, n), t.rows, self._active(t, 0, n)
+                    a, self.buffers[a.buffer], self._location(a, t, n), t.m_size, self._active(t, 0, n)
                 )
             return self._blocks[a, n][m]
-        by_row = sched.rows is not None and a.varies(sched.rows)
+        by_row = sched.m_dim is not None and a.varies(sched.m_dim)
         row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
         if by_row and sched.vectors is not None and isinstance(iteration, int):
             # a vector that other rows read in other iterations
             row, iteration = row * sched.vectors.stride + iteration, 0
-        key = (a, row, n if sched.columns is not None and a.varies(sched.columns) else 0, iteration)
+        key = (a, row, n if sched.n_dim is not None and a.varies(sched.n_dim) else 0, iteration)
         if (found := self._loads.get(key)) is None:
             if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
                 found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
@@ -336,14 +336,14 @@ class Operands:
         """Returns one element of an image, taken from its pixel, which is loaded once per tile if ``keep``."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        location = pixel_location(column, lanes, self.sched.columns, n)
+        location = pixel_location(column, lanes, self.sched.n_dim, n)
         if location is None:
             at = self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
             return lane_at(self.code, image, *at, a.element)
         if lanes == 1:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
-        along = n if self.sched.columns is not None and row.uses(self.sched.columns) else 0
+        along = n if self.sched.n_dim is not None and row.uses(self.sched.n_dim) else 0
         key = (a, "pixel", location.pixel.const, along, m, shift)
         pixel = self._loads.get(key)
         if pixel is None:
@@ -357,8 +357,8 @@ class Operands:
         """Store one element of an image; the pixel is written with its last element."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        location = pixel_location(column, lanes, self.sched.columns, n)
-        if location is None or t.columns != lanes:
+        location = pixel_location(column, lanes, self.sched.n_dim, n)
+        if location is None or t.n_size != lanes:
             raise CodegenError(f"{image.type}: a kernel would store one element of a pixel of {lanes}")
         held = self._lanes.setdefault(a, [])
         held.append(value)
@@ -376,7 +376,7 @@ class Operands:
         if walk is Walk.TRANSPOSED:
             block = self._blocks.setdefault((a, n), [])
             block.append(value)
-            if len(block) == t.rows:
+            if len(block) == t.m_size:
                 self._transposed().store(a, block, buffer, self._location(a, t, n), self._active(t, 0, n))
         elif walk is Walk.ALONG:
             self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._active(t, m, n))

@@ -26,7 +26,7 @@ class Padding:
     def __init__(self, nest: Nest, sched: Schedule) -> None:
         self._nest, self._sched = nest, sched
         self.skips = nest.reduction is not None and skips_padding(nest.reduction)
-        self.row_guards = row_guards(nest, sched.rows, sched.lane)
+        self.row_guards = row_guards(nest, sched.m_dim, sched.lane)
         self.rows = self._inner_rows()
         reads = [r for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)]
         lane = sched.lane
@@ -38,7 +38,7 @@ class Padding:
 
     def row_tiles(self) -> list[tuple[Run, RowPadding]]:
         """Returns the runs of row tiles, each with what is known of its padding."""
-        runs = list(self._sched.row_runs)
+        runs = list(self._sched.m_runs)
         span = self.rows
         if span is None:
             return [(r, RowPadding.BY_ITERATION if self.open_edges(r) else RowPadding.TESTED) for r in runs]
@@ -66,16 +66,16 @@ class Padding:
         tiles.
         """
         guards = self.row_guards
-        rows = self._sched.rows
-        if not guards or rows is None:
+        m_dim = self._sched.m_dim
+        if not guards or m_dim is None:
             return None
-        extent = self._nest.dims[rows].extent
+        extent = self._nest.dims[m_dim].extent
         if isinstance(extent, Size):
             return None
 
         def inside(m: int) -> bool:
             for g, r in guards:
-                first = g.index.const + g.index.coeff(rows) * m
+                first = g.index.const + g.index.coeff(m_dim) * m
                 last = first + g.index.coeff(r) * (self._nest.dims[r].extent - 1)
                 if min(first, last) < 0 or max(first, last) >= g.extent:
                     return False
@@ -85,7 +85,7 @@ class Padding:
         low, high = (good[0], good[-1] + 1) if good else (extent, extent)
         edges = sum(
             not (low <= run.start + k * run.tile and run.start + (k + 1) * run.tile <= high)
-            for run in self._sched.row_runs
+            for run in self._sched.m_runs
             for k in range(run.count)
         )
         return (low, high) if edges <= MAX_EDGE_TILES else None
@@ -96,9 +96,9 @@ class Padding:
 
         Returns no conditions if these would not be sufficient.
         """
-        rows, found = self._sched.rows, dict[tuple[int, Extent], None]()
+        m_dim, found = self._sched.m_dim, dict[tuple[int, Extent], None]()
         for g, r in self.row_guards:
-            c, iterations = g.index.coeff(rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
+            c, iterations = g.index.coeff(m_dim), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
             if c <= 0 or isinstance(iterations, Size) or isinstance(g.index.const, Size):
                 return []
             ends = sorted((0, g.index.coeff(r) * iterations))
@@ -113,7 +113,7 @@ class Padding:
         """
         if not run.leads:
             return None
-        edges = open_edges(self._nest, self.row_guards, self._sched.rows)
+        edges = open_edges(self._nest, self.row_guards, self._sched.m_dim)
         return edges if edges is not None and edges.first + edges.last <= run.tile else None
 
     def edge_iterations(self, run: Run) -> EdgeIterations | None:
@@ -124,7 +124,7 @@ class Padding:
 
     def row_inside(self, row: Extent, d: int, i: int) -> bool:
         """Returns whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
-        return row_inside(self.row_guards, self._sched.rows, row, d, i)
+        return row_inside(self.row_guards, self._sched.m_dim, row, d, i)
 
     def at_edges(self, d: int) -> bool:
         """Returns whether edge tiles decide reduction loop ``d`` iteration by iteration."""

@@ -23,7 +23,7 @@ def peeled_schedules(nest: Nest, choose: Callable[[Nest], Schedule], keep: int =
     The first ``keep`` loops are those of loops around the nest, and are not changed.
     """
     sched = choose(nest)
-    masked = sched.columns, sched.lane
+    masked = sched.n_dim, sched.lane
     bound = next((b for b in nest.partial_tiles if (b.outer, b.inner) != masked), None)
     if bound is None:
         return [(nest, sched)]

@@ -33,10 +33,10 @@ def prefetched(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
     """
     found = []
     for r in _reads(nest, sched):
-        assert sched.rows is not None and sched.lane is not None
+        assert sched.m_dim is not None and sched.lane is not None
         last = sched.inner[-1]
         step = r.index.coeff(last)
-        if r.varies(sched.rows) or not isinstance(step, int) or r.index.nonlinear_in(last):
+        if r.varies(sched.m_dim) or not isinstance(step, int) or r.index.nonlinear_in(last):
             continue
         if walk_of(r, sched.lane) is Walk.ALONG and step > 0:
             found.append((r, max(_FEWEST_ITERATIONS, _UNDERWAY // max(step * r.item_bytes, 1))))
@@ -48,14 +48,14 @@ def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
 
     These are weights that are read one element per row, where pixels are the lanes, and that few tiles of columns read.
     """
-    tiles = sum(expected_size(run.count) for run in sched.column_runs)
-    if not sched.prefetches_rows or sched.unrolled == 1 or tiles > _FEW_TILES:
+    tiles = sum(expected_size(run.count) for run in sched.n_runs)
+    if not sched.prefetches_m or sched.unrolled == 1 or tiles > _FEW_TILES:
         return []
     found = []
     for r in _reads(nest, sched):
-        assert sched.rows is not None and sched.lane is not None
-        step, row = (r.index.coeff(d) for d in (sched.inner[-1], sched.rows))
-        if not r.varies(sched.rows) or r.uses(sched.lane) or r.guards or r.index.rest:
+        assert sched.m_dim is not None and sched.lane is not None
+        step, row = (r.index.coeff(d) for d in (sched.inner[-1], sched.m_dim))
+        if not r.varies(sched.m_dim) or r.uses(sched.lane) or r.guards or r.index.rest:
             continue
         if not isinstance(step, int) or not isinstance(row, int):
             continue
@@ -67,9 +67,9 @@ def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
 def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     """Returns the reads of plain memory that tiles with enough rows share, or take iteration by iteration."""
     main = nest.reduction
-    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or sched.iterations > 1:
+    if main is None or sched.lane is None or sched.m_dim is None or sched.horizontal or sched.iterations > 1:
         return []
-    if not sched.inner or sched.row_runs[0].tile < _FEW_ROWS or computes_indices(main):
+    if not sched.inner or sched.m_runs[0].tile < _FEW_ROWS or computes_indices(main):
         return []
     reads = (r for r in main.reads if isinstance(r, ElementAccess))
     return [r for r in reads if not in_rows(r.buffer.type) and not is_image(r.buffer.type)]

@@ -91,7 +91,7 @@ class Reduction:
         main, sched, t = self.main, self.sched, self._tile
         combine = combiner(main)
         slots: Slots = {}
-        for m, n, u in product(range(t.rows), range(t.columns), range(sched.partial_sums)):
+        for m, n, u in product(range(t.m_size), range(t.n_size), range(sched.partial_sums)):
             for o, w in enumerate(main.writes):
                 attr = main.inits[o]
                 if attr is None:
@@ -109,7 +109,7 @@ class Reduction:
 
     def _merge_partial_sums(self, slots: Slots) -> Slots:
         merged: Slots = {}
-        for m, n in product(range(self._tile.rows), range(self._tile.columns)):
+        for m, n in product(range(self._tile.m_size), range(self._tile.n_size)):
             parts = [slots[m, n, u, 0] for u in range(self.sched.partial_sums)]
             while len(parts) > 1:
                 parts = [fold(self.code, self.main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
@@ -157,7 +157,7 @@ class Reduction:
 
     def _iterations(self, d: int, rest: list[int], slots: Slots) -> Slots:
         """Emit loop ``d`` of an edge tile fully unrolled: each iteration only for the rows that read inside."""
-        t, first = self._tile, self._tile.row
+        t, first = self._tile, self._tile.m_start
         assert not isinstance(first, SSAValue)
 
         def inside(iteration: int, m: int) -> bool:
@@ -170,7 +170,7 @@ class Reduction:
             return slots
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
             self.env[d] = i
-            active = {m for m in range(t.rows) if inside(i, m)}
+            active = {m for m in range(t.m_size) if inside(i, m)}
             part = {k: v for k, v in slots.items() if k[0] in active}
             if part:
                 slots = {**slots, **self._loops(rest, part)}
@@ -183,7 +183,7 @@ class Reduction:
         These are the iterations before ``low`` and from ``high`` on; in all other tiles these are the bounds of the
         loop.
         """
-        code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.row
+        code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.m_start
         low, high = edge_bounds(code, edges, extent, row)
 
         def at_edge(slots: Slots, parts: Sequence[IterationRows], first: Index, end: Index) -> Slots:

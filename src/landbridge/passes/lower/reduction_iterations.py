@@ -54,7 +54,7 @@ class ReductionIterations:
         plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
         self._shares_scalars = sched.iterations > 1 and sched.vectors is None
-        self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
+        self.window = row_window(nest, sched.lane, sched.m_dim, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
         """Returns the iterations of loop ``d`` that one emitted iteration covers, one per lane."""
@@ -107,11 +107,11 @@ class ReductionIterations:
 
     def _emit_prefetches(self, iteration: int) -> None:
         """Prefetch what is read a few iterations after ``iteration``, one of those that are unrolled."""
-        for (a, early), n in product(self._prefetched, range(self._tile.columns)):
+        for (a, early), n in product(self._prefetched, range(self._tile.n_size)):
             at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
             self.code.prefetch(self.operands.buffers[a.buffer], at)
-        for a, m in product(self._next_rows if iteration == 0 else (), range(self._tile.rows)):
-            at = self.operands.where(a, self._tile, self._tile.rows + m, 0)
+        for a, m in product(self._next_rows if iteration == 0 else (), range(self._tile.m_size)):
+            at = self.operands.where(a, self._tile, self._tile.m_size + m, 0)
             self.code.prefetch(self.operands.buffers[a.buffer], at)
 
     def _in_order(self, slots: Slots, iterations: int, last: int | None) -> list[tuple[int, Slot]]:
@@ -125,7 +125,7 @@ class ReductionIterations:
             order = {slot: number for number, slot in enumerate(slots)}
             pairs.sort(key=lambda pair: (pair[0] // self._between, order[pair[1]]))
         scalars = self.sched.scalars
-        if scalars is not None and not scalars.by_location(self._tile.rows, self._tile.columns):
+        if scalars is not None and not scalars.by_location(self._tile.m_size, self._tile.n_size):
             return pairs
         if (overlap := self.overlap(iterations, last)) is not None:
             step, stride = overlap
@@ -146,7 +146,7 @@ class ReductionIterations:
         shared = self.sched.vectors or self.sched.scalars
         if shared is not None:
             return 1, shared.stride
-        return window_of(self.main, self.sched.lane, self.sched.rows, last, iterations)
+        return window_of(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
         """Emit the iterations of a window that rows of the tile share: each row that is read is folded once."""
@@ -155,10 +155,10 @@ class ReductionIterations:
         settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
 
         def inside(m: int, iteration: int) -> bool:
-            assert not isinstance(t.row, SSAValue)
-            return self.padding.row_inside(t.row + m, window.dim, iteration)
+            assert not isinstance(t.m_start, SSAValue)
+            return self.padding.row_inside(t.m_start + m, window.dim, iteration)
 
-        for n, users in product(range(t.columns), window.places(t.rows)):
+        for n, users in product(range(t.n_size), window.places(t.m_size)):
             taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_iteration or inside(m, i))]
             if not taken:
                 continue

@@ -25,9 +25,9 @@ _AS_GOOD = 0.01
 
 
 def register_block(
-    rows: Callable[[int], Iterable[tuple[int, int]]],
-    most_rows: int,
-    columns: int,
+    m_pieces: Callable[[int], Iterable[tuple[int, int]]],
+    most_m: int,
+    n_extent: int,
     registers: int,
     iterations: int = 1,
     beyond_l2: float = 0.0,
@@ -39,52 +39,52 @@ def register_block(
 
     Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, iterations, beyond_l2, window, l1_rows)
+    weighed = weighed_blocks(m_pieces, most_m, n_extent, registers, iterations, beyond_l2, window, l1_rows)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
 
     def kinds(block: tuple[int, int]) -> int:
-        return sum(count > 0 for _, count in rows(block[0])) * len(_known_pieces(columns, block[1]))
+        return sum(count > 0 for _, count in m_pieces(block[0])) * len(_known_pieces(n_extent, block[1]))
 
     return min((kinds(block), cost, block) for cost, block in weighed if cost <= enough)[2]
 
 
 def weighed_blocks(
-    rows: Callable[[int], Iterable[tuple[int, int]]],
-    most_rows: int,
-    columns: int,
+    m_pieces: Callable[[int], Iterable[tuple[int, int]]],
+    most_m: int,
+    n_extent: int,
     registers: int,
     iterations: int = 1,
     beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
     l1_rows: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
-    """Returns each tile of at most ``most_rows`` rows that fits ``registers``, with its estimated cycles over the whole
+    """Returns each tile of at most ``most_m`` rows that fits ``registers``, with its estimated cycles over the whole
     extents.
 
     One iteration of a tile costs its multiply-adds, or the latency of a chain if there are too few of them, plus a
-    share of its loads. ``rows`` returns, for a number of rows per tile, the rows of each kind of tile and their count.
-    ``iterations``: one vector holds the row's scalars of so many iterations, and stays in a register. ``beyond_l2``:
-    the share of passes over all rows in which columns come from beyond L2; the first tile of rows waits for them, and
-    overlaps more work with it the more rows it has. ``window``: the scalars or vectors that rows share. ``l1_rows``:
-    the number of rows whose cache lines L1 retains.
+    share of its loads. ``m_pieces`` returns, for a number of rows per tile, the rows of each kind of tile
+    and their count. ``iterations``: one vector holds the row's scalars of so many iterations, and stays in a register.
+    ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2; the first tile of rows waits
+    for them, and overlaps more work with it the more rows it has. ``window``: the scalars or vectors that rows share.
+    ``l1_rows``: the number of rows whose cache lines L1 retains.
     """
     weighed, load = [], _LOAD if iterations == 1 else _LANE_LOAD
-    most_rows = max(1, min(MOST_ROWS, most_rows))
-    tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
-    for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
-        for r in range(1, most_rows + 1):
+    most_m = max(1, min(MOST_ROWS, most_m))
+    tiles = {r: list(m_pieces(r)) for r in range(1, most_m + 1)}
+    for c in range(1, min(n_extent, 6 if most_m > 1 else 12) + 1):
+        for r in range(1, most_m + 1):
             # With several iterations LLVM loads the vectors of two iterations at a time.
             extra_registers = r + 2 * c if iterations > 1 else c + (1 if c > 1 else 0)
             if window is not None:
                 extra_registers = window.extra_registers(r, c)
             if r * c + extra_registers > registers:
                 break
-            cost = beyond_l2 * columns * max(0, _BEYOND_L2_LOAD - r)
+            cost = beyond_l2 * n_extent * max(0, _BEYOND_L2_LOAD - r)
             for rr, rn in tiles[r]:
                 scalars = rr if window is None else window.vectors(rr)
-                for cc, cn in _known_pieces(columns, c):
+                for cc, cn in _known_pieces(n_extent, c):
                     each = scalars / iterations + cc if window is None else window.loads(rr, cc)
                     loads = load * each + 1.0 / iterations
                     loads += _LOST_LINE * scalars / iterations if rr > l1_rows else 0.0

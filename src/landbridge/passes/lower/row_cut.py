@@ -63,26 +63,26 @@ class RowCut:
         return max(expected_size(self.extent), 0 if is_known else _MARGINS * self.margin)
 
 
-def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
-    """Returns how loop ``rows`` of ``nest`` may be cut; it equals ``lane`` if vectors of ``lanes`` lie along it.
+def row_cut(nest: Nest, m_dim: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
+    """Returns how loop ``m_dim`` of ``nest`` may be cut; it equals ``lane`` if vectors of ``lanes`` lie along it.
 
     ``repeats``: an element may be computed twice.
     """
-    extent = tiles_along(nest, rows, lane, lanes)
-    if rows is None:
+    extent = tiles_along(nest, m_dim, lane, lanes)
+    if m_dim is None:
         return RowCut(extent)
-    if rows == lane:
+    if m_dim == lane:
         ends_within = open_end(nest, lane, lanes)
         if ends_within is not None:
             return RowCut(extent, ends_within=ends_within, lanes=lanes)
-    if isinstance(extent, Size) and (repeats or _may_be_dropped(nest, rows, lane)) and _can_overlap(nest, rows):
-        edges = open_edges(nest, row_guards(nest, rows, lane), rows)
+    if isinstance(extent, Size) and (repeats or _may_be_dropped(nest, m_dim, lane)) and _can_overlap(nest, m_dim):
+        edges = open_edges(nest, row_guards(nest, m_dim, lane), m_dim)
         if repeats:
             return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
         if not edges:
             return RowCut(extent, overlaps=True, once=True)
-    even = isinstance(extent, int) and bool(row_guards(nest, rows, lane))
-    return RowCut(extent, mask=nest.dims[rows].extent % lanes if rows == lane else 0, even=even)
+    even = isinstance(extent, int) and bool(row_guards(nest, m_dim, lane))
+    return RowCut(extent, mask=nest.dims[m_dim].extent % lanes if m_dim == lane else 0, even=even)
 
 
 def tiles_along(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:
@@ -99,23 +99,23 @@ def open_end(nest: Nest, lane: int | None, lanes: int) -> Size | None:
     return extent if isinstance(extent, Size) and extent % lanes != 0 else None
 
 
-def _may_be_dropped(nest: Nest, rows: int, lane: int | None) -> bool:
-    """Returns whether ``rows`` of a reduction may be computed again from inputs that results have overwritten, and
+def _may_be_dropped(nest: Nest, m_dim: int, lane: int | None) -> bool:
+    """Returns whether ``m_dim`` of a reduction may be computed again from inputs that results have overwritten, and
     dropped.
 
     That is allowed for floats, because no value of a float makes a computation trap.
     """
     return (
         nest.reduction is not None
-        and rows != lane
+        and m_dim != lane
         and all(isinstance(w.element, AnyFloat) for s in nest.stages for w in s.writes)
         and not any(r.guards for s in nest.stages for r in s.reads if isinstance(r, ElementAccess))
     )
 
 
-def _can_overlap(nest: Nest, rows: int) -> bool:
-    """Returns whether the last tile of ``rows`` may begin at any row, with accesses proved to be inside the buffers."""
+def _can_overlap(nest: Nest, m_dim: int) -> bool:
+    """Returns whether the last tile along ``m_dim`` may begin at any row, with all accesses proved to be in bounds."""
     indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
     return not nest.loaded() and all(
-        at_least(i.coeff(rows), 0) is not None and not i.nonlinear_in(rows) for i in indices
+        at_least(i.coeff(m_dim), 0) is not None and not i.nonlinear_in(m_dim) for i in indices
     )

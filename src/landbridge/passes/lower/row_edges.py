@@ -23,35 +23,35 @@ class OpenEdges:
     last: int
 
 
-def row_guards(nest: Nest, rows: int | None, lane: int | None) -> list[tuple[Guard, int]]:
-    """Returns the guards that depend on loop ``rows`` and on one reduction loop, each with that loop.
+def row_guards(nest: Nest, m_dim: int | None, lane: int | None) -> list[tuple[Guard, int]]:
+    """Returns the guards that depend on loop ``m_dim`` and on one reduction loop, each with that loop.
 
     Returns an empty list if a guard of a row has another form, or if padding may change the result of the reduction.
     """
     main = nest.reduction
-    if rows is None or main is None or rows == lane or not skips_padding(main):
+    if m_dim is None or main is None or m_dim == lane or not skips_padding(main):
         return []
     tiled = {b.inner for b in nest.bounds}
     found = []
     for r in main.reads:
         for g in r.guards if isinstance(r, ElementAccess) else ():
-            if g.index.coeff(rows):
-                others = [d for d in g.index.coeffs if d != rows]
+            if g.index.coeff(m_dim):
+                others = [d for d in g.index.coeffs if d != m_dim]
                 if len(others) != 1 or g.index.rest or others[0] in tiled or not nest.dims[others[0]].reduction:
                     return []
                 found.append((g, others[0]))
     return found
 
 
-def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None) -> OpenEdges | None:
+def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], m_dim: int | None) -> OpenEdges | None:
     """Returns the edges of an open number of rows, from its ``row_guards``; None if there are none or they depend on
     the number.
     """
-    if rows is None or not guards:
+    if m_dim is None or not guards:
         return None
-    first, last, extent = 0, 0, nest.dims[rows].extent
+    first, last, extent = 0, 0, nest.dims[m_dim].extent
     for g, r in guards:
-        c, iterations = g.index.coeff(rows), nest.dims[r].extent - 1
+        c, iterations = g.index.coeff(m_dim), nest.dims[r].extent - 1
         if c <= 0 or isinstance(iterations, Size) or isinstance(g.index.const, Size):
             return None
         left = g.extent - c * extent
@@ -63,7 +63,7 @@ def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None
     return OpenEdges(first, last)
 
 
-def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Extent, d: int, i: int) -> bool:
+def row_inside(guards: Sequence[tuple[Guard, int]], m_dim: int | None, row: Extent, d: int, i: int) -> bool:
     """Returns whether iteration ``i`` of reduction loop ``d`` reads no padding at ``row``, according to ``guards``.
 
     If the number of rows is open, ``row`` must be in the first or the last tile, and the tile must not contain padding
@@ -71,7 +71,7 @@ def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Exten
     """
 
     def holds(g: Guard) -> bool:
-        index = g.index.const + g.index.coeff(rows) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
+        index = g.index.const + g.index.coeff(m_dim) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
         return at_least(index, 0) is not False and at_least(g.extent - 1, index) is not False
 
     return all(r != d or holds(g) for g, r in guards)

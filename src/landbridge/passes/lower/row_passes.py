@@ -59,15 +59,15 @@ class RowPasses:
     tasks: int
 
 
-def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> RowPasses | None:
-    """Returns how ``nest`` is computed block by block over ``rows``; None if it should not or cannot be.
+def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -> RowPasses | None:
+    """Returns how ``nest`` is computed block by block over ``m_runs``; None if it should not or cannot be.
 
     It should be if its columns come from beyond L2, or if passes repeat them and L1 does not hold a tile of them.
     """
     main = nest.reduction
-    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.prefetches:
+    if main is None or sched.lane is None or sched.m_dim is None or sched.horizontal or not machine.prefetches:
         return None
-    if sched.columns is None or sched.partial_sums > 1 or sched.iterations > 1 or len(sched.inner) < 2:
+    if sched.n_dim is None or sched.partial_sums > 1 or sched.iterations > 1 or len(sched.inner) < 2:
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
@@ -81,14 +81,14 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     across = tuple(d for d in sched.outer if not any(r.uses(d) for r in columns))
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
-    enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
+    enough_tiles = passes * sum(run.count for run, _ in m_runs) >= _FEWEST_TILES
     at_edges = any(
-        padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in rows
+        padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs
     )  # rows cannot be divided into tasks then
-    enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
-    tile = sched.column_runs[0].tile
-    fits = nest.dims[sched.rows].extent * tile * sched.lanes <= _SCRATCH
-    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.rows) > 0
+    enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.n_runs) >= _FEW_TASKS
+    tile = sched.n_runs[0].tile
+    fits = nest.dims[sched.m_dim].extent * tile * sched.lanes <= _SCRATCH
+    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.m_dim) > 0
     next_cache = bool(across) and tile > machine.l1_columns(nest, sched.lane, sched.lanes, sched.inner)
     if not (enough_tiles and enough_tasks and fits and (beyond_l2 or next_cache)):
         return None
@@ -106,9 +106,9 @@ def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
 
 def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     """Returns the reads that depend on the lane loop and not on the row loop: all rows share their vectors."""
-    assert nest.reduction is not None and sched.lane is not None and sched.rows is not None
+    assert nest.reduction is not None and sched.lane is not None and sched.m_dim is not None
     reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess))
-    return [r for r in reads if r.uses(sched.lane) and not r.varies(sched.rows)]
+    return [r for r in reads if r.uses(sched.lane) and not r.varies(sched.m_dim)]
 
 
 def totals_memory(code: Code, nest: Nest) -> SSAValue:
@@ -119,7 +119,7 @@ def totals_memory(code: Code, nest: Nest) -> SSAValue:
 
 
 class BlockTasks:
-    """The tasks of one run of column tiles, which are computed block by block; each pass is over all ``rows``."""
+    """The tasks of one run of column tiles, which are computed block by block; each pass is over all ``m_runs``."""
 
     def __init__(
         self,
@@ -127,22 +127,22 @@ class BlockTasks:
         nest: Nest,
         sched: Schedule,
         how: RowPasses,
-        columns: Run,
-        rows: Rows,
+        n_run: Run,
+        m_runs: Rows,
         buffers: dict[SSAValue, SSAValue],
         scratch: SSAValue,
     ) -> None:
-        self._code, self._nest, self._how, self._columns, self._rows = code, nest, how, columns, rows
+        self._code, self._nest, self._how, self._n_run, self._m_runs = code, nest, how, n_run, m_runs
         self._groups = [nest.dims[d].extent for d in sched.outer if d not in how.across]
         self._across = [nest.dims[d].extent for d in how.across]
-        assert sched.rows is not None
-        self._rows_each = nest.dims[sched.rows].extent
+        assert sched.m_dim is not None
+        self._rows_each = nest.dims[sched.m_dim].extent
         self._passes = math.prod(self._across)
-        self._most = min(self._passes, _SCRATCH // (columns.tile * self._rows_each * sched.lanes))
-        totals = _Totals(columns.tile, sched.lanes, scratch, self._most * self._rows_each)
+        self._most = min(self._passes, _SCRATCH // (n_run.tile * self._rows_each * sched.lanes))
+        totals = _Totals(n_run.tile, sched.lanes, scratch, self._most * self._rows_each)
         self._terms = _TermsEmitter(code, nest, sched, buffers, totals)
         self._rest = _RestEmitter(code, nest, sched, buffers, totals)
-        tasks = columns.count * math.prod(self._groups)
+        tasks = n_run.count * math.prod(self._groups)
         self._parts = 1
         while tasks * self._parts < how.tasks and 2 * self._parts <= self._passes:
             self._parts *= 2
@@ -157,8 +157,8 @@ class BlockTasks:
         def columns(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             begin = code.maximum(code.add(first, code.mul(t, -parts)), 0)
             end = code.minimum(code.add(last, code.mul(t, -parts)), parts)
-            column, *groups = code.unflatten(t, [self._columns.count, *self._groups])
-            at = code.add(code.mul(column, self._columns.tile), self._columns.start)
+            column, *groups = code.unflatten(t, [self._n_run.count, *self._groups])
+            at = code.add(code.mul(column, self._n_run.tile), self._n_run.start)
             for emitter in (self._terms, self._rest):
                 outer = [d for d in emitter.sched.outer if d not in self._how.across]
                 emitter.env.update(zip(outer, groups, strict=True))
@@ -209,7 +209,7 @@ class BlockTasks:
             at = code.unflatten(code.add(start, i), self._across) if self._across else []
             emitter.env.update(zip(self._how.across, at, strict=True))
             emitter.before = code.mul(i, self._rows_each)
-            emitter.rows_for(self._rows, column, self._columns)
+            emitter.rows_for(self._m_runs, column, self._n_run)
             return []
 
         code.loop(0, count, 1, [], one)
@@ -217,16 +217,16 @@ class BlockTasks:
 
 @record(frozen=True)
 class _Totals:
-    """Scratch memory for the sums of ``rows`` rows, each of ``columns`` vectors of ``lanes`` elements."""
+    """Scratch memory for the sums of ``m_extent`` rows, each of ``n_size`` vectors of ``lanes`` elements."""
 
-    columns: int
+    n_size: int
     lanes: int
     scratch: SSAValue
-    rows: int
+    m_extent: int
 
     def at(self, code: Code, row: Index, n: int) -> Index:
         """Returns the offset in scratch, in elements, of vector ``n`` of ``row``."""
-        return code.add(code.mul(row, self.columns * self.lanes), n * self.lanes)
+        return code.add(code.mul(row, self.n_size * self.lanes), n * self.lanes)
 
     def clear(self, code: Code, nest: Nest, passes: Index, rows_each: int) -> None:
         """Emit stores of the reduction's initial value to all sums of ``passes`` passes, each of ``rows_each`` rows."""
@@ -235,7 +235,7 @@ class _Totals:
         start = code.splat(main.inits[0], main.writes[0].element, self.lanes)
 
         def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            for n in range(self.columns):
+            for n in range(self.n_size):
                 code.store_vector(start, self.scratch, self.at(code, i, n), self.lanes, 0)
             return []
 
@@ -254,7 +254,7 @@ class _PassEmitter(NestEmitter):
 
     def row_of(self, t: Tile, m: int) -> Index:
         """Returns the row in scratch of row ``m`` of a tile."""
-        return self.code.add(self.code.add(self.before, t.row), m)
+        return self.code.add(self.code.add(self.before, t.m_start), m)
 
 
 class _RestEmitter(_PassEmitter):
@@ -265,10 +265,10 @@ class _RestEmitter(_PassEmitter):
         element = self.nest.stages[0].writes[0].element
         self.operands.forget()
         registers: Slots = {}
-        for m, n in product(range(t.rows), range(t.columns)):
+        for m, n in product(range(t.m_size), range(t.n_size)):
             at = self.totals.at(self.code, self.row_of(t, m), n)
             registers[m, n, 0, 0] = self.code.load_vector(self.totals.scratch, at, element, self.totals.lanes, 0)
-        for m, n in product(range(t.rows), range(t.columns)):
+        for m, n in product(range(t.m_size), range(t.n_size)):
             self.point(t, m, n, registers)
 
 
@@ -301,7 +301,7 @@ class _TermsEmitter(_PassEmitter):
         # 1 or 0, computed without a division: in shared code the extent is a word
         is_last = code.minimum(code.maximum(code.add(low, 1 + iterations - extent), 0), 1)
         around = self.sched.inner[: self.sched.inner.index(dim)]
-        next_iteration = r.index.coeff(around[-1]) if around else t.columns * _column_step(r, self.sched)
+        next_iteration = r.index.coeff(around[-1]) if around else t.n_size * _column_step(r, self.sched)
         further = next_iteration - (last + iterations) * step
         return code.add(code.mul(is_last, further), iterations * step)
 
@@ -310,9 +310,9 @@ class _TermsEmitter(_PassEmitter):
         code, sched, nest = self.code, self.sched, self.nest
         last = sched.inner[-1]
         extent = nest.dims[last].extent
-        lines = min(extent, math.ceil(t.columns * extent * t.rows / self.totals.rows))
-        before = code.mul(code.quotient(self.row_of(t, 0), t.rows), lines) if t.rows != self.totals.rows else 0
-        places = [code.minimum(code.add(before, i), t.columns * extent - 1) for i in range(lines)]
+        lines = min(extent, math.ceil(t.n_size * extent * t.m_size / self.totals.m_extent))
+        before = code.mul(code.quotient(self.row_of(t, 0), t.m_size), lines) if t.m_size != self.totals.m_extent else 0
+        places = [code.minimum(code.add(before, i), t.n_size * extent - 1) for i in range(lines)]
         wrapped = [(code.quotient(at, extent), code.remainder(at, extent)) for at in places]
         reads = [
             (r, [code.add(code.mul(n, _column_step(r, sched)), code.mul(i, r.index.coeff(last))) for n, i in wrapped])
@@ -332,5 +332,5 @@ class _TermsEmitter(_PassEmitter):
 
 def _column_step(r: ElementAccess, sched: Schedule) -> int:
     """Returns the distance in memory, in elements, between neighbouring columns of ``r``."""
-    assert sched.columns is not None
-    return r.index.coeff(sched.columns) * (sched.lanes if sched.columns == sched.lane else 1)
+    assert sched.n_dim is not None
+    return r.index.coeff(sched.n_dim) * (sched.lanes if sched.n_dim == sched.lane else 1)

@@ -41,38 +41,38 @@ class RowWindow:
     stride: int
     written_out: tuple[int, ...]
 
-    def places(self, rows: int) -> Iterator[list[tuple[int, int]]]:
-        """Yields, for each row that ``rows`` rows of a tile read, the pairs of tile row and iteration that read it."""
-        for at in range((rows - 1) * self.stride + self.iterations):
-            yield [(m, at - m * self.stride) for m in range(rows) if 0 <= at - m * self.stride < self.iterations]
+    def places(self, m_size: int) -> Iterator[list[tuple[int, int]]]:
+        """Yields, for each row that ``m_size`` tile rows read, the pairs of tile row and iteration that read it."""
+        for at in range((m_size - 1) * self.stride + self.iterations):
+            yield [(m, at - m * self.stride) for m in range(m_size) if 0 <= at - m * self.stride < self.iterations]
 
 
-def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> RowWindow | None:
+def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> RowWindow | None:
     """Returns the window that rows of a tile share; None if there is none.
 
     The reduction of ``nest``, over loops ``inner``, must only fold the window, in vectors along ``lane``.
     """
     main = nest.reduction
-    if main is None or rows is None or lane is None or lane in (rows, *inner) or nest.bounds or nest.is_scan:
+    if main is None or m_dim is None or lane is None or lane in (m_dim, *inner) or nest.bounds or nest.is_scan:
         return None
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
     if combiner(main) is None or len(main.writes) != 1 or len(reads) != 1 or computes_indices(main):
         return None
     (read,) = reads
     for d in inner:
-        iterations, stride = nest.dims[d].extent, _stride(read.index, rows, d)
+        iterations, stride = nest.dims[d].extent, _stride(read.index, m_dim, d)
         if stride is None or not isinstance(iterations, int) or not stride < iterations <= MOST_ROWS:
             continue
-        if all(_stride(g.index, rows, d) == stride for g in read.guards if g.index.uses(rows) or g.index.uses(d)):
+        if all(_stride(g.index, m_dim, d) == stride for g in read.guards if g.index.uses(m_dim) or g.index.uses(d)):
             return RowWindow(read, d, iterations, stride, _written_out(nest, lane, inner, read, d))
     return None
 
 
-def _stride(index: Linear, rows: int, d: int) -> int | None:
+def _stride(index: Linear, m_dim: int, d: int) -> int | None:
     """Returns how many iterations of loop ``d`` advance ``index`` as far as one row; None if it is not a whole
     number.
     """
-    step, iteration = index.coeff(rows), index.coeff(d)
+    step, iteration = index.coeff(m_dim), index.coeff(d)
     if (
         index.rest
         or not isinstance(step, int)

@@ -57,7 +57,7 @@ class ScanEmitter:
         element, code = self._stage.writes[1].element, self._code
         t, vectors = self._tile, self._sched.lane is not None and not self._sched.horizontal
         start = code.splat(self._start, element, self._sched.lanes) if vectors else code.constant(self._start, element)
-        return {(m, n): start for m in range(t.rows) for n in range(t.columns)}
+        return {(m, n): start for m in range(t.m_size) for n in range(t.n_size)}
 
     def _places(
         self,

@@ -1,6 +1,6 @@
 """Schedules a nest for a CPU: chooses the vector lanes, the register tile and the tasks.
 
-A register tile has ``rows x columns`` accumulators (M and N of a product). ``columns`` are vectors along the lane loop,
+A register tile has ``rows x columns`` accumulators (M and N of a product). ``n_dim`` are vectors along the lane loop,
 or along a loop that reads other weights; each row uses each of these vectors again. The tile must fit the vector
 registers of the target: the accumulators, one vector per column, and one broadcast (Goto and van de Geijn, "Anatomy of
 High-Performance Matrix Multiplication", 2008, section 6).
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.block_loops import choose_columns, choose_other_rows, choose_rows, shares_vectors
+from landbridge.passes.lower.block_loops import choose_m_dim, choose_n_dim, choose_other_n_dim, shares_vectors
 from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_columns
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.grouped_iterations import grouped_iterations
@@ -84,20 +84,20 @@ class VectorUnit:
         """Returns how many columns of ``nest`` stay in L1."""
         return l1_columns(nest, lane, lanes, inner, self.l1_bytes) if self.l1_bytes else MANY
 
-    def beyond_l2(self, nest: Nest, lane: int | None, rows: int | None) -> float:
-        """Returns the share of passes over all ``rows`` of ``nest`` in which columns come from beyond L2."""
-        return beyond_l2_share(nest, lane, rows, self.l2_bytes) if self.l2_bytes else 0.0
+    def beyond_l2(self, nest: Nest, lane: int | None, m_dim: int | None) -> float:
+        """Returns the share of passes over all ``m_dim`` of ``nest`` in which columns come from beyond L2."""
+        return beyond_l2_share(nest, lane, m_dim, self.l2_bytes) if self.l2_bytes else 0.0
 
     def l1_rows(
-        self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS
+        self, nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], most: int = MOST_ROWS
     ) -> int:
         """Returns the largest number of rows, up to ``most``, whose cache lines stay in L1 between iterations."""
-        return l1_rows(nest, lane, rows, inner, self.l1_bytes, most) if self.l1_bytes else most
+        return l1_rows(nest, lane, m_dim, inner, self.l1_bytes, most) if self.l1_bytes else most
 
-    def strided_columns(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
+    def strided_columns(self, nest: Nest, lane: int | None, lanes: int, m_dim: int | None) -> list[ElementAccess]:
         """Returns the reads of columns of ``nest`` that tasks copy before their rows read them."""
         inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
-        return strided_columns(nest, lane, lanes, rows, self.l1_columns(nest, lane, lanes, inner), self.l2_bytes)
+        return strided_columns(nest, lane, lanes, m_dim, self.l1_columns(nest, lane, lanes, inner), self.l2_bytes)
 
 
 @record(frozen=True)
@@ -105,9 +105,10 @@ class Schedule:
     """How a nest runs.
 
     ``lane`` is the loop that vectors of ``lanes`` lie along; if ``horizontal``, it is a reduction loop, and lanes are
-    summed at the end. ``rows`` and ``columns`` are the loops of the register tile (or None), ``row_runs`` and
-    ``column_runs`` how they are cut. If ``columns`` is the lane loop, it counts vectors. ``outer`` loops are around the
-    tile; ``inner`` are the reduction loops, in order. ``work`` is the number of operations per result.
+    summed at the end. ``m_dim`` and ``n_dim`` are the loops of the M and N axes of the register tile (or None);
+    ``m_runs`` and ``n_runs`` are how they are cut into tiles. If ``n_dim`` is the lane loop, it counts vectors.
+    ``outer`` loops are around the tile; ``inner`` are the reduction loops, in order. ``work`` is the number of
+    operations per result. "Rows" of a tile are its iterations along M, "columns" those along N.
 
     ``partial_sums`` accumulators per result hide the latency of additions. Every tile has the same number, so that sums
     are added in the same order everywhere in the result. ``iterations`` of the last reduction loop are unrolled
@@ -117,17 +118,17 @@ class Schedule:
 
     ``transposed``: accesses that are contiguous along the rows are transposed in registers. ``copied``: columns are
     contiguous along the sums, and tasks transpose them when they copy them. ``prefetches``: vectors that all rows share
-    are prefetched. ``prefetches_rows``: L1 has capacity for the scalars of the next tile of rows too, which may be
+    are prefetched. ``prefetches_m``: L1 has capacity for the scalars of the next tile of rows too, which may be
     prefetched.
     """
 
     lane: int | None
     lanes: int
     horizontal: bool
-    rows: int | None
-    row_runs: tuple[Run, ...]
-    columns: int | None
-    column_runs: tuple[Run, ...]
+    m_dim: int | None
+    m_runs: tuple[Run, ...]
+    n_dim: int | None
+    n_runs: tuple[Run, ...]
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     work: int
@@ -138,7 +139,7 @@ class Schedule:
     vectors: VectorWindow | None = None
     copied: bool = False
     prefetches: bool = False
-    prefetches_rows: bool = False
+    prefetches_m: bool = False
     unrolled: int = 1
 
 
@@ -171,78 +172,78 @@ def schedule(
     elif horizontal:
         lanes = whole_vectors(nest, lane, lanes)
     reduction = nest.reduction
-    columns = lane if padded else None
+    n_dim = lane if padded else None
     if reduction and not horizontal:
-        columns = choose_columns(nest, parallel, lane, lanes)
-    rows = choose_rows(nest, parallel, lane, columns, () if horizontal else reductions)
+        n_dim = choose_n_dim(nest, parallel, lane, lanes)
+    m_dim = choose_m_dim(nest, parallel, lane, n_dim, () if horizontal else reductions)
     if horizontal and lane is not None:
-        columns = choose_other_rows(nest, parallel, lane, rows)
-    vectors = None if horizontal else vector_window(nest, lane, rows, reductions)
-    windows = row_window(nest, lane, rows, reductions) is not None
+        n_dim = choose_other_n_dim(nest, parallel, lane, m_dim)
+    vectors = None if horizontal else vector_window(nest, lane, m_dim, reductions)
+    windows = row_window(nest, lane, m_dim, reductions) is not None
     shared = windows or vectors is not None
-    if rows is not None and columns == lane and not padded and not shared and not shares_vectors(nest, lane, rows):
-        enough = expected_size(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
-        rows = None if enough else rows  # rows would only be more streams of memory
+    if m_dim is not None and n_dim == lane and not padded and not shared and not shares_vectors(nest, lane, m_dim):
+        enough = expected_size(tiles_along(nest, n_dim, lane, lanes)) >= FMA_LATENCY
+        m_dim = None if enough else m_dim  # rows would only be more streams of memory
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
         if isinstance(extent, int):
             lanes = min(lanes, 1 << (extent - 1).bit_length())
         if not reduction and not padded and extent != lanes:
-            rows = lane  # the tile of an elementwise nest is its lane loop, unrolled
-    cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
-    column_extent = tiles_along(nest, columns, lane, lanes)
+            m_dim = lane  # the tile of an elementwise nest is its lane loop, unrolled
+    cut = row_cut(nest, m_dim, lane, lanes, repeats=repeats)
+    n_extent = tiles_along(nest, n_dim, lane, lanes)
     iterations, scalars = 1, None
     if machine.by_lane and not horizontal and not shared and copied is None:
-        iterations = grouped_iterations(nest, lane, rows, reductions, machine.vector_bytes)
-        scalars = number_window(nest, lane, rows, reductions, machine.vector_bytes) if iterations == 1 else None
+        iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
+        scalars = number_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
         iterations = iterations if scalars is None else scalars.iterations
     if vectors is not None:
         reductions, iterations = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.iterations
     if reduction:
-        strided = [] if horizontal else machine.strided_columns(nest, lane, lanes, rows)
-        beyond_l2 = 0.0 if strided else machine.beyond_l2(nest, lane, rows)
+        strided = [] if horizontal else machine.strided_columns(nest, lane, lanes, m_dim)
+        beyond_l2 = 0.0 if strided else machine.beyond_l2(nest, lane, m_dim)
         # Padded lanes are tested for one column at a time, and windows are shared by the rows of one column.
-        most_columns = 1 if padded or windows else max(expected_size(column_extent), 1)
+        most_n = 1 if padded or windows else max(expected_size(n_extent), 1)
         if strided:
-            most_columns = min(most_columns, most_copied(nest, strided, lanes, machine.l2_bytes))
-        row_tile, column_tile = register_block(
+            most_n = min(most_n, most_copied(nest, strided, lanes, machine.l2_bytes))
+        m_tile, n_tile = register_block(
             cut.pieces,
             cut.most,
-            most_columns,
+            most_n,
             machine.registers,
             iterations,
             beyond_l2,
             scalars or vectors,
-            machine.l1_rows(nest, lane, rows, reductions),
+            machine.l1_rows(nest, lane, m_dim, reductions),
         )
     else:
         most = MOST_ROWS
         if machine.by_lane and (functions := _functions(nest)):
             most = _COPIES_OF_FUNCTIONS if functions <= _FEW_FUNCTIONS else 1
-        row_tile, column_tile = min(_unroll(nest, max(expected_size(cut.extent), 1)), most), 1
-    column_tile = dividing_tile(column_extent, column_tile)
-    ends_within = open_end(nest, lane, lanes) if columns == lane else None
+        m_tile, n_tile = min(_unroll(nest, max(expected_size(cut.extent), 1)), most), 1
+    n_tile = dividing_tile(n_extent, n_tile)
+    ends_within = open_end(nest, lane, lanes) if n_dim == lane else None
     if ends_within is not None:
-        column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, column_tile),)
+        n_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, n_tile),)
     else:
-        column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
-    taken = {rows, columns, lane}
+        n_runs = tile_runs(n_extent, n_tile, _n_mask(nest, n_dim, lane, lanes))
+    taken = {m_dim, n_dim, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = body_size(nest)
     for d in reductions:
         work *= expected_size(nest.dims[d].extent)
-    row_runs = cut.runs(row_tile)
-    two_tiles, partial_sums = 2 * row_runs[0].tile, 1
+    m_runs = cut.runs(m_tile)
+    two_tiles, partial_sums = 2 * m_runs[0].tile, 1
     if scalars is None and vectors is None:
-        partial_sums = _partial_sums(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
+        partial_sums = _partial_sums(nest, lane, lanes, horizontal, reductions, m_runs[0].tile * n_tile)
     return Schedule(
         lane,
         lanes,
         horizontal,
-        rows,
-        row_runs,
-        columns,
-        column_runs,
+        m_dim,
+        m_runs,
+        n_dim,
+        n_runs,
         outer,
         reductions,
         work,
@@ -251,10 +252,9 @@ def schedule(
         scalars=scalars,
         vectors=vectors,
         copied=copied is not None,
-        unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
-        prefetches=machine.prefetches
-        and expected_size(column_extent) > machine.l1_columns(nest, lane, lanes, reductions),
-        prefetches_rows=machine.prefetches and machine.l1_rows(nest, lane, rows, reductions, two_tiles) == two_tiles,
+        unrolled=unrolled(nest, lane, reductions, m_runs[0].tile) if machine.unrolls and not horizontal else 1,
+        prefetches=machine.prefetches and expected_size(n_extent) > machine.l1_columns(nest, lane, lanes, reductions),
+        prefetches_m=machine.prefetches and machine.l1_rows(nest, lane, m_dim, reductions, two_tiles) == two_tiles,
     )
 
 
@@ -265,33 +265,33 @@ def _copied_lane(
     not pay.
     """
     lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= MOST_LANES else None
-    if lane is None or choose_columns(nest, parallel, lane, lanes) != lane:
+    if lane is None or choose_n_dim(nest, parallel, lane, lanes) != lane:
         return None
-    strided = machine.strided_columns(nest, lane, lanes, choose_rows(nest, parallel, lane, lane, reductions))
+    strided = machine.strided_columns(nest, lane, lanes, choose_m_dim(nest, parallel, lane, lane, reductions))
     transposed = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
     return lane if all(any(a is r for r in strided) for a in transposed) else None
 
 
 def _transposed(
-    nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool
+    nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, m_dim: int, *, repeats: bool
 ) -> Schedule:
     """Returns the schedule of an elementwise nest with vectors along ``lane``, transposed from or to memory that is
-    contiguous along ``rows``.
+    contiguous along ``m_dim``.
     """
     lanes = max(1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, MOST_LANES))
     extent = nest.dims[lane].extent
     if isinstance(extent, int):
         lanes = min(lanes, 1 << (extent - 1).bit_length())
-    cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
+    cut = row_cut(nest, m_dim, lane, lanes, repeats=repeats)
     tile = lanes if body_size(nest) <= SHORT_BODY else min(lanes, SHORT_TILE)
     ends_within = open_end(nest, lane, lanes)
     if ends_within is not None:
-        column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, 1),)
+        n_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, 1),)
     else:
-        column_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
-    outer = tuple(d for d in parallel if d not in (lane, rows))
+        n_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
+    outer = tuple(d for d in parallel if d not in (lane, m_dim))
     runs, work = cut.runs(tile), body_size(nest)
-    return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, transposed=True)
+    return Schedule(lane, lanes, False, m_dim, runs, lane, n_runs, outer, (), work, transposed=True)
 
 
 def _partial_sums(
@@ -325,36 +325,36 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     then cost 50 lanes instead of 64.
     """
     ends = _last_column(nest, sched)
-    if ends is None or sched.rows == sched.lane:
+    if ends is None or sched.m_dim == sched.lane:
         return [sched]
     last, left, tile = ends
-    plain = sched.columns == sched.lane
+    plain = sched.n_dim == sched.lane
     cheaper = machine.two_passes if plain else not last or machine.narrow_is_cheaper
     if not left or left > tile // 2 or not cheaper:
         return [sched]
-    cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=repeats)
+    cut = row_cut(nest, sched.m_dim, sched.lane, sched.lanes, repeats=repeats)
     if isinstance(cut.extent, Size) and not cut.overlaps:
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # OpenCL C has no vectors of one lane
-    mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
+    mask = left if left != lanes and _n_mask(nest, sched.n_dim, sched.lane, sched.lanes) else 0
     window = sched.scalars or sched.vectors
     tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window)
     first = last * (sched.lanes // lanes) if plain else last
-    tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(first, 1, 1, mask),))
+    tail = replace(sched, lanes=lanes, m_runs=cut.runs(tile), n_runs=(Run(first, 1, 1, mask),))
     if not last:
         return [tail]
-    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.rows)
-    row_tile, column_tile = register_block(
+    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.m_dim)
+    m_tile, n_tile = register_block(
         cut.pieces,
         cut.most,
-        min(last, max(run.tile for run in sched.column_runs)) if plain else last,
+        min(last, max(run.tile for run in sched.n_runs)) if plain else last,
         machine.registers,
         sched.iterations,
         beyond_l2,
         window,
-        machine.l1_rows(nest, sched.lane, sched.rows, sched.inner),
+        machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
     )
-    whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
+    whole = replace(sched, m_runs=cut.runs(m_tile), n_runs=tile_runs(last, n_tile, 0))
     return [whole, tail]
 
 
@@ -363,11 +363,11 @@ def _last_column(nest: Nest, sched: Schedule) -> tuple[int, int, int] | None:
     is unknown.
     """
     for b in nest.bounds:
-        if (b.outer, b.inner) == (sched.columns, sched.lane):
+        if (b.outer, b.inner) == (sched.n_dim, sched.lane):
             return *divmod(b.extent, b.tile), b.tile
     if (
         sched.lane is None
-        or sched.columns != sched.lane
+        or sched.n_dim != sched.lane
         or nest.reduction is None
         or sched.horizontal
         or sched.transposed
@@ -387,16 +387,16 @@ def _element_bytes(nest: Nest) -> int:
     return max(widest_bytes(s.body) for s in stages)
 
 
-def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:
+def _n_mask(nest: Nest, n_dim: int | None, lane: int | None, lanes: int) -> int:
     """Returns the active lanes of the last column vector; 0 if all are.
 
     Columns of packed weights beyond the logical extent are computed, and dropped if the result has no memory for them.
     """
-    if columns is None or lane is None:
+    if n_dim is None or lane is None:
         return 0
-    if columns == lane:
+    if n_dim == lane:
         return nest.dims[lane].extent % lanes
-    return next((b.extent % b.tile for b in nest.partial_tiles if (b.outer, b.inner) == (columns, lane)), 0)
+    return next((b.extent % b.tile for b in nest.partial_tiles if (b.outer, b.inner) == (n_dim, lane)), 0)
 
 
 def _unroll(nest: Nest, tiles: int) -> int:

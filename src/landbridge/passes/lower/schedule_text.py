@@ -17,14 +17,14 @@ _SHOWN = 3
 
 def schedule_text(nest: Nest, sched: Schedule) -> str:
     """Returns a description of ``sched`` of ``nest``: ``"6x4 block of 16 lanes, sums over 64x3x3"``."""
-    rows, columns = _tile(sched.row_runs), _tile(sched.column_runs)
+    m_size, n_size = _tile(sched.m_runs), _tile(sched.n_runs)
     if sched.lane is None:
         lanes = "scalars"
     elif sched.horizontal:
         lanes = f"{sched.lanes} lanes along the sum"
     else:
         lanes = f"{sched.lanes} lanes"
-    parts = [f"{rows}x{columns} block of {lanes}"]
+    parts = [f"{m_size}x{n_size} block of {lanes}"]
     if nest.reduction is not None:
         parts.append("sums over " + ("x".join(str(nest.dims[d].extent) for d in sched.inner) or "1"))
     else:
@@ -38,18 +38,18 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
     """Returns the tiles with the least estimated cycles, the chosen one included, relative to the best."""
     if nest.reduction is None:
         return ()
-    overlaps = sched.row_runs[0].last is not None
-    cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=overlaps)
+    overlaps = sched.m_runs[0].last is not None
+    cut = row_cut(nest, sched.m_dim, sched.lane, sched.lanes, repeats=overlaps)
     weighed = sorted(
         weighed_blocks(
             cut.pieces,
             cut.most,
-            expected_size(_covered(sched.column_runs)),
+            expected_size(_covered(sched.n_runs)),
             machine.registers,
             sched.iterations,
-            machine.beyond_l2(nest, sched.lane, sched.rows),
+            machine.beyond_l2(nest, sched.lane, sched.m_dim),
             sched.scalars or sched.vectors,
-            machine.l1_rows(nest, sched.lane, sched.rows, sched.inner),
+            machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
         )
     )
     if len(weighed) < 2:

@@ -35,7 +35,7 @@ _WIDTH = 2
 
 
 def strided_columns(
-    nest: Nest, lane: int | None, lanes: int, rows: int | None, l1_columns: int, l2_bytes: int
+    nest: Nest, lane: int | None, lanes: int, m_dim: int | None, l1_columns: int, l2_bytes: int
 ) -> list[ElementAccess]:
     """Returns the reads of the reduction that tasks copy: all rows share their vectors, which are strided in memory.
 
@@ -43,14 +43,14 @@ def strided_columns(
     """
     main = nest.reduction
     inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
-    if main is None or not inner or lane is None or rows is None or nest.is_scan or not l2_bytes:
+    if main is None or not inner or lane is None or m_dim is None or nest.is_scan or not l2_bytes:
         return []
     if not all(isinstance(nest.dims[d].extent, int) for d in (*inner, lane)):
         return []
-    if expected_size(nest.dims[rows].extent) < FEWEST_ROWS:
+    if expected_size(nest.dims[m_dim].extent) < FEWEST_ROWS:
         return []
     reads = (r for r in main.reads if isinstance(r, ElementAccess))
-    shared = [r for r in reads if not r.varies(rows) and _can_be_copied(r, lane, inner)]
+    shared = [r for r in reads if not r.varies(m_dim) and _can_be_copied(r, lane, inner)]
     iterations = math.prod(nest.dims[d].extent for d in inner)
     found = [
         r

@@ -107,29 +107,29 @@ def _single(
             schedules += [(part, each) for each in narrow]
     for nest, sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
-        rows = emitter.row_tiles
+        m_runs = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
-        few = expected_size(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
-        at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in rows)
-        how = None if sched.copied else row_passes(nest, sched, machine, rows)
+        few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < MANY_TASKS
+        at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs)
+        how = None if sched.copied else row_passes(nest, sched, machine, m_runs)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
         strided = [] if how is not None or at_edges else columns_to_copy(nest, sched, machine)
-        for columns in sched.column_runs:
+        for n_run in sched.n_runs:
             if how is not None and scratch is not None:
-                pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
+                pieces.append(BlockTasks(code, nest, sched, how, n_run, m_runs, buffers, scratch))
             elif strided:
-                pieces += copying_tasks(code, nest, sched, strided, columns, buffers, outer, columns_first)
-            elif few and at_least(columns.count, 1) and not at_edges:
-                for run, padding in rows:
+                pieces += copying_tasks(code, nest, sched, strided, n_run, buffers, outer, columns_first)
+            elif few and at_least(n_run.count, 1) and not at_edges:
+                for run, padding in m_runs:
                     chunk = max(
-                        1, min(expected_size(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1))
+                        1, min(expected_size(run.count), TASK_WORK // max(tile_work * run.tile * n_run.tile, 1))
                     )
-                    pieces.append(ColumnTasks(emitter, outer, columns, [(run, padding)], chunk, columns_first))
+                    pieces.append(ColumnTasks(emitter, outer, n_run, [(run, padding)], chunk, columns_first))
             else:
-                pieces.append(ColumnTasks(emitter, outer, columns, rows, 0, columns_first))
-            tiles = sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
+                pieces.append(ColumnTasks(emitter, outer, n_run, m_runs, 0, columns_first))
+            tiles = sum(r.count * r.tile for r, _ in m_runs) * n_run.count * n_run.tile
             work += tile_work * tiles * product(outer)
     counts = [p.count for p in pieces]
     total = sum(counts)
@@ -220,13 +220,13 @@ def nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer:
 
         code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
         return
-    rows = emitter.row_tiles
-    for columns in sched.column_runs:
+    m_runs = emitter.row_tiles
+    for n_run in sched.n_runs:
 
         def at(i: Index) -> None:
-            emitter.rows_for(rows, code.add(code.mul(i, columns.tile), columns.start), columns)  # noqa: B023
+            emitter.rows_for(m_runs, code.add(code.mul(i, n_run.tile), n_run.start), n_run)  # noqa: B023
 
-        if columns.count == 1:
+        if n_run.count == 1:
             at(0)
         else:
 
@@ -234,4 +234,4 @@ def nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer:
                 at(i)
                 return []
 
-            code.loop(0, columns.count, 1, [], column)
+            code.loop(0, n_run.count, 1, [], column)

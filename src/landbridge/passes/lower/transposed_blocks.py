@@ -33,8 +33,8 @@ class TransposedBlocks:
     for each lane.
     """
 
-    def __init__(self, code: Code, lane: int, lanes: int, rows: int) -> None:
-        self._code, self._lane, self._lanes, self._rows = code, lane, lanes, rows
+    def __init__(self, code: Code, lane: int, lanes: int, m_dim: int) -> None:
+        self._code, self._lane, self._lanes, self._m_dim = code, lane, lanes, m_dim
 
     def load(self, a: ElementAccess, buffer: SSAValue, location: Location, count: int, active: Index) -> list[SSAValue]:
         """Load the rows; returns a vector along the lanes for each."""
@@ -71,11 +71,11 @@ class TransposedBlocks:
         """Yields the location of each vector of a dense block, and its number of active elements, 0 for all."""
         for start in range(0, count * self._lanes, self._lanes):
             if not isinstance(active, int):
-                yield location((self._rows, start)), self._code.add(self._code.mul(active, count), -start)
+                yield location((self._m_dim, start)), self._code.add(self._code.mul(active, count), -start)
             elif not active or active * count >= start + self._lanes:
-                yield location((self._rows, start)), 0
+                yield location((self._m_dim, start)), 0
             elif active * count > start:
-                yield location((self._rows, start)), active * count - start
+                yield location((self._m_dim, start)), active * count - start
 
     def _lane_locations(self, location: Location, active: Index) -> list[Where]:
         """Returns the location of the first row of each active lane; if their number is open, the others have that of

@@ -21,7 +21,7 @@ _UNROLLED, _MANY_ITERATIONS = 4, 64
 _ENOUGH_ROWS = 4
 
 
-def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], row_tile: int) -> int:
+def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) -> int:
     """Returns how many iterations of the last of the loops ``inner`` are unrolled; 1 for short loops.
 
     Tiles with few rows wait for memory anyway, and are unrolled only if iterations read the same vectors.
@@ -30,7 +30,7 @@ def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], row_tile: int) 
     if main is None or not inner:
         return 1
     between = iterations_between(main, lane, inner[-1])
-    if row_tile < _ENOUGH_ROWS and between == 1:
+    if m_tile < _ENOUGH_ROWS and between == 1:
         return 1
     if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
         return 1  # a body that computes indices has them for one iteration only

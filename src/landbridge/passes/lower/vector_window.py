@@ -33,34 +33,34 @@ class VectorWindow:
     iterations: int
     stride: int
 
-    def vectors(self, rows: int) -> int:
-        """Returns the vectors per column that ``rows`` rows read."""
-        return self.stride * (rows - 1) + self.iterations
+    def vectors(self, m_size: int) -> int:
+        """Returns the vectors per column that ``m_size`` rows read."""
+        return self.stride * (m_size - 1) + self.iterations
 
-    def loads(self, rows: int, columns: int) -> float:
+    def loads(self, m_size: int, n_size: int) -> float:
         """Returns the average number of vectors and scalars that an iteration of a tile loads."""
-        return self.vectors(rows) * columns / self.iterations + 1
+        return self.vectors(m_size) * n_size / self.iterations + 1
 
-    def extra_registers(self, rows: int, columns: int) -> int:
+    def extra_registers(self, m_size: int, n_size: int) -> int:
         """Returns the registers that a tile needs in addition to its accumulators: one scalar per iteration, and the
         vectors of one location.
         """
-        return self.iterations + columns
+        return self.iterations + n_size
 
 
-def vector_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> VectorWindow | None:
+def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> VectorWindow | None:
     """Returns the window that rows of a tile of ``nest`` share in one of the reduction loops ``inner``; None if there
     is none.
 
     Everything else that is read there must be one scalar for all lanes and rows.
     """
     main = nest.reduction
-    if main is None or lane is None or rows is None or rows == lane or lane in inner or nest.is_scan:
+    if main is None or lane is None or m_dim is None or m_dim == lane or lane in inner or nest.is_scan:
         return None
     if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
         return None
-    extent, reads = nest.dims[rows].extent, [r for r in main.reads if isinstance(r, ElementAccess)]
-    moving = [r for r in reads if r.varies(rows)]
+    extent, reads = nest.dims[m_dim].extent, [r for r in main.reads if isinstance(r, ElementAccess)]
+    moving = [r for r in reads if r.varies(m_dim)]
     if len(reads) < 2 or not moving or (isinstance(extent, int) and extent <= _FEW_ROWS):
         return None
     if any(r.varies(lane) for r in reads if r not in moving) or any(in_rows(r.buffer.type) for r in moving):
@@ -76,7 +76,7 @@ def vector_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequenc
         ):
             continue
         strides = {
-            _stride(x, rows, d) for r in moving for x in (r.index, *(g.index for g in r.guards)) if _moves(x, rows, d)
+            _stride(x, m_dim, d) for r in moving for x in (r.index, *(g.index for g in r.guards)) if _moves(x, m_dim, d)
         }
         stride = next(iter(strides))
         if len(strides) == 1 and stride is not None and stride < iterations:
@@ -84,13 +84,13 @@ def vector_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequenc
     return None
 
 
-def _moves(x: Linear, rows: int, d: int) -> bool:
-    return x.uses(rows) or x.uses(d)
+def _moves(x: Linear, m_dim: int, d: int) -> bool:
+    return x.uses(m_dim) or x.uses(d)
 
 
-def _stride(x: Linear, rows: int, d: int) -> int | None:
+def _stride(x: Linear, m_dim: int, d: int) -> int | None:
     """Returns how many iterations of loop ``d`` advance ``x`` as far as one row; None if it is not a whole number."""
-    step, iteration = x.coeff(rows), x.coeff(d)
-    if x.nonlinear_in(rows) or x.nonlinear_in(d) or not isinstance(step, int) or not isinstance(iteration, int):
+    step, iteration = x.coeff(m_dim), x.coeff(d)
+    if x.nonlinear_in(m_dim) or x.nonlinear_in(d) or not isinstance(step, int) or not isinstance(iteration, int):
         return None
     return step // iteration if iteration > 0 and step > 0 and step % iteration == 0 else None

@@ -134,8 +134,8 @@ class _Tile:
         assert main is not None
         self._main = main
         self._depth = self._limit(found.k)
-        self._row = code.remainder(thread, tiles.rows)
-        self._column = code.quotient(thread, tiles.rows)
+        self._row = code.remainder(thread, tiles.m_threads)
+        self._column = code.quotient(thread, tiles.m_threads)
 
     def _extents(self, dims: Sequence[int]) -> list[int]:
         return [self._emitter.nest.dims[d].extent for d in dims]
@@ -175,7 +175,7 @@ class _Tile:
             barrier(code)
             return sums
 
-        count, main = t.row_block * t.column_block, self._main
+        count, main = t.m_block * t.n_block, self._main
         length = self._depth if parts is None else span
         if not sums_up(main) or length <= 2 * BLOCK:
             self._finish(code.loop(first, last, t.depth, [init] * count, chunk))
@@ -242,12 +242,12 @@ class _Tile:
             base = code.add(code.mul(k, s.pitch), owned)
             return [code.load(s.memory, code.add(base, i * items), s.access.element) for i in range(block)]
 
-        xs = loads(x, self._row, t.rows, t.row_block)
-        ys = loads(y, self._column, t.columns, t.column_block)
+        xs = loads(x, self._row, t.m_threads, t.m_block)
+        ys = loads(y, self._column, t.n_threads, t.n_block)
         results = []
-        for i in range(t.row_block):
-            for j in range(t.column_block):
-                at = i * t.column_block + j
+        for i in range(t.m_block):
+            for j in range(t.n_block):
+                at = i * t.n_block + j
                 staged = {self._found.x: xs[i], self._found.y: ys[j]}
                 reads = [
                     staged[r] if r in staged else others[r][at] if r in others else None
@@ -262,8 +262,8 @@ class _Tile:
         for number, read in enumerate(self._main.reads):
             if isinstance(read, ElementAccess) and number not in (self._found.x, self._found.y):
                 found[number] = []
-                for i in range(self._tiles.row_block):
-                    for j in range(self._tiles.column_block):
+                for i in range(self._tiles.m_block):
+                    for j in range(self._tiles.n_block):
                         self._emitter.env.update(self._location(self._found.m, self._m_of(i), self._tiles.m))
                         self._emitter.env.update(self._location(self._found.n, self._n_of(j), self._tiles.n))
                         found[number].append(self._read(read))
@@ -271,24 +271,24 @@ class _Tile:
 
     def _m_of(self, i: int) -> Index:
         """Returns the row of the whole result for row ``i`` of this work-item's block."""
-        return self._code.add(self._code.add(self._m, self._row), i * self._tiles.rows)
+        return self._code.add(self._code.add(self._m, self._row), i * self._tiles.m_threads)
 
     def _n_of(self, j: int) -> Index:
-        return self._code.add(self._code.add(self._n, self._column), j * self._tiles.columns)
+        return self._code.add(self._code.add(self._n, self._column), j * self._tiles.n_threads)
 
     def _finish(self, sums: Sequence[SSAValue]) -> None:
         """Emit the stages after the sums, and the stores, for the part of the block that lies inside the result."""
         t, found, env = self._tiles, self._found, self._emitter.env
-        rows = [self._edge(found.m, self._m_of(i), t.m) for i in range(t.row_block)]
-        columns = [self._edge(found.n, self._n_of(j), t.n) for j in range(t.column_block)]
+        m_edges = [self._edge(found.m, self._m_of(i), t.m) for i in range(t.m_block)]
+        n_edges = [self._edge(found.n, self._n_of(j), t.n) for j in range(t.n_block)]
 
         def results(i: int) -> None:
-            env.update(rows[i][0])
-            for j, (at, inside) in enumerate(columns):
+            env.update(m_edges[i][0])
+            for j, (at, inside) in enumerate(n_edges):
                 env.update(at)
-                self._where(inside, partial(self._point, sums[i * t.column_block + j]))
+                self._where(inside, partial(self._point, sums[i * t.n_block + j]))
 
-        for i, (_, inside) in enumerate(rows):
+        for i, (_, inside) in enumerate(m_edges):
             self._where(inside, partial(results, i))
 
     def _edge(self, dims: Sequence[int], flat: Index, width: int) -> tuple[Mapping[int, Index], SSAValue | None]:

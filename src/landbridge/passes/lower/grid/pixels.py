@@ -81,7 +81,7 @@ def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     points = serial(nest)
     outer = tuple(d for d in points.outer if d != dim)
     run = (Run(0, 1, max(lanes)),)
-    sched: Schedule = points if dim is None else replace(points, columns=dim, column_runs=run, outer=outer)
+    sched: Schedule = points if dim is None else replace(points, n_dim=dim, n_runs=run, outer=outer)
     extents = [nest.dims[d].extent for d in outer]
 
     def point(code: Code, number: SSAValue) -> None:

@@ -45,33 +45,33 @@ class Contraction:
 
 @record(frozen=True)
 class Tiles:
-    """The tile of a workgroup: ``rows x columns`` work-items, each with a block of ``row_block x column_block``
+    """The tile of a workgroup: ``m_threads x n_threads`` work-items, each with a block of ``m_block x n_block``
     results.
 
     ``depth`` iterations are staged at once. ``splits`` workgroups share the iterations of a tile.
     """
 
-    rows: int
-    columns: int
-    row_block: int
-    column_block: int
+    m_threads: int
+    n_threads: int
+    m_block: int
+    n_block: int
     depth: int
     splits: int = 1
 
     @property
     def m(self) -> int:
         """Returns the rows of a workgroup's tile."""
-        return self.rows * self.row_block
+        return self.m_threads * self.m_block
 
     @property
     def n(self) -> int:
         """Returns the columns of a workgroup's tile."""
-        return self.columns * self.column_block
+        return self.n_threads * self.n_block
 
     @property
     def size(self) -> int:
         """Returns the number of work-items of a workgroup."""
-        return self.rows * self.columns
+        return self.m_threads * self.n_threads
 
 
 def find_contraction(nest: Nest) -> Contraction | None:
@@ -133,9 +133,9 @@ def choose_tiles(
     few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
     splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
     options = []
-    for rows, columns in ((16, 16), (32, 8), (16, 8), (8, 8)):
+    for m_threads, n_threads in ((16, 16), (32, 8), (16, 8), (8, 8)):
         for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
-            tiles = Tiles(rows, columns, *block, 16)
+            tiles = Tiles(m_threads, n_threads, *block, 16)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
             if fits and math.prod(block) <= scalars:
                 options += [replace(tiles, splits=s) for s in splits]
@@ -149,7 +149,7 @@ def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
     If sums are divided, the time to add up their parts is included.
     """
     groups = -(-m // t.m) * -(-n // t.n) * batch
-    loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
+    loads = 1 + 1.5 * (1 / t.m_block + 1 / t.n_block) + 8 / t.m + 8 / t.n
     busy = min(1.0, groups * t.splits * t.size / (BUSY * cores))
     adding = LAUNCH * cores + 2 * m * n * batch * (t.splits + 1) if t.splits > 1 else 0
     return groups * t.m * t.n * k * loads / busy + adding
