@@ -13,7 +13,7 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor
 from landbridge.tensor.tensor import array_without_storage
-from landbridge.vm.argument import array_like, check_dtype, name_of, not_contiguous, not_in_memory
+from landbridge.vm.argument import array_like, as_memory, check_dtype, name_of, not_contiguous, not_in_memory
 from landbridge.vm.by_value import ByValue
 
 
@@ -34,9 +34,16 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     return np.from_dlpack(cast(Any, value)) if numpy_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
 
 
+def memory_for(spec: TensorSpec, value: Any, *, is_input: bool = True) -> Any:
+    """Returns ``value`` for ``spec``; an object with Python's buffer protocol alone is an array over its memory."""
+    subject = f"{'input' if is_input else 'output'} {spec.name!r}"
+    return as_memory(subject, value, spec.shape, numpy_dtype(spec.dtype))
+
+
 def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     """Returns a copy of ``value`` for input ``spec``; raises InputError unless it is an array of that dtype."""
     subject = f"input {spec.name!r}"
+    value = memory_for(spec, value)
     array = array_of(value) if isinstance(value, Tensor | ByValue) else array_like(subject, value)
     check_dtype(subject, name_of(subject, array.dtype, spec.dtype), spec.dtype)
     return np.array(array, order="C")  # not in the order of its strides: it is bound as it is

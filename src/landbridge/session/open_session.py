@@ -25,7 +25,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
 from landbridge.process.exhaustion import raise_exhaustion
-from landbridge.session.open_arguments import array_of, check_borrowed, copy_for
+from landbridge.session.open_arguments import array_of, check_borrowed, copy_for, memory_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
@@ -268,6 +268,7 @@ class OpenSession(Session):
             raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
         if self._group is not None:
             self._group.check_settable(spec.name)
+        value = memory_for(spec, value)
         check_borrowed(spec, value)
         self._hold(spec, value)
         self._by_value.discard(spec.name)
@@ -277,7 +278,7 @@ class OpenSession(Session):
         spec = _find("output", index, self._output_specs)
         if self._states.has(spec):
             raise InputError(f"{spec.name!r} is a recurrent state, whose memory swaps at each run; use get_output")
-        self._held_outputs[spec.name] = out
+        self._held_outputs[spec.name] = memory_for(spec, out, is_input=False)
         self._settled = False
 
     def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
@@ -384,11 +385,13 @@ class OpenSession(Session):
             specs = self._given_inputs()
             if len(arrays) == 1 and isinstance(arrays[0], Mapping):
                 given = dict(arrays[0])
+                given |= {spec.name: memory_for(spec, given[spec.name]) for spec in specs if spec.name in given}
                 by_name = in_order("input", given, [spec.name for spec in specs])
                 return self._called(self._of(by_name), given, out=out)
             if len(arrays) != len(specs):
                 names = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
+            arrays = tuple(map(memory_for, specs, arrays))
             return self._called(self._of(arrays), *arrays, out=out)
         except Exception as error:
             raise_exhaustion(error, "a run was under way")
@@ -407,6 +410,7 @@ class OpenSession(Session):
         if len(values) != len(names):
             raise InputError(f"{len(values)} arrays are given; the program takes {len(names)}: {', '.join(names)}")
         given = dict(zip(names, values, strict=True)) | lengths
+        given = {spec.name: memory_for(spec, given[spec.name]) for spec in specs}
         instance = self._of([given[spec.name] for spec in specs])
         if by_name:
             results = self._called(instance, given, out=out)

@@ -17,7 +17,7 @@ from landbridge.executable.segments import segments_of
 from landbridge.memory import ledger
 from landbridge.process.available_memory import limited_to
 from landbridge.process.exhaustion import raise_exhaustion
-from landbridge.session.open_arguments import array_of
+from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.open_session import OpenSession
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
 from landbridge.session.session import Session, spares_of
@@ -25,6 +25,7 @@ from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.text.did_you_mean import did_you_mean
+from landbridge.vm.argument import as_memory
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_lock
@@ -82,18 +83,20 @@ class SegmentedSession(Session):
     @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
         found = self._name("input", name, self.inputs)
-        self._hold(found, np.array(array_of(value)))
+        self._hold(found, np.array(array_of(memory_for(self._input(found), value))))
         self._borrowed -= {found}
 
     @takes_lock
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         found = self._name("input", name, self.inputs)
-        self._hold(found, value)
+        self._hold(found, memory_for(self._input(found), value))
         self._borrowed |= {found}
 
+    def _input(self, name: str) -> TensorSpec:
+        return next(spec for spec in self.inputs if spec.name == name)
+
     def _hold(self, name: str, value: Any) -> None:
-        spec = next(spec for spec in self.inputs if spec.name == name)
-        BoundSizes().add(spec, np.shape(value))
+        BoundSizes().add(self._input(name), np.shape(value))
         self._held[name] = value
 
     @takes_lock
@@ -220,7 +223,7 @@ class SegmentedSession(Session):
             if len(arrays) != len(specs):
                 listed = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {listed}")
-            given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
+            given = {spec.name: memory_for(spec, array) for spec, array in zip(specs, arrays, strict=True)}
             with limited_to(self._memory_limit):
                 found = self._steps.run(given, given.keys())
             results: list[Any] = [_tensor(found[name]) for name in names]
@@ -252,7 +255,11 @@ def _copied(result: Any, out: Any, name: str) -> Any:
         copy_tensor(out, _tensor(result), cause="get_output")
         out.storage.wait(*out.byte_range, writes=True)
         return out
-    source, destination = array_of(result), array_of(out)
+    source = array_of(result)
+    memory = as_memory(f"output {name!r}", out, source.shape, source.dtype)
+    if not isinstance(memory, np.ndarray | Tensor) and not hasattr(memory, "__dlpack__"):
+        raise InputError(f"output {name!r}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
+    destination = array_of(memory)
     if (source.shape, source.dtype) != (destination.shape, destination.dtype):
         raise InputError(
             f"output {name!r} is {source.dtype} of shape {source.shape} in this run; out= is {destination.dtype} of "

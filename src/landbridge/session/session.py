@@ -208,8 +208,8 @@ class Session(ProcessBound):
     def set_input(self, name: str | int, value: Any) -> None:
         """Copy ``value`` to input ``name`` (or index); later writes to ``value`` have no effect.
 
-        ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the input's
-        shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
+        ``value`` is an array of any strides, a Tensor, a DLPack producer, a buffer such as ``bytes``, a number or a
+        nested list, of the input's shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
         """
         slot = find_slot("input", name, self._inputs)
         if self._group is not None:
@@ -219,8 +219,9 @@ class Session(ProcessBound):
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         """Bind input ``name`` (or index) to the memory of ``value``: each run reads what is there when it starts.
 
-        ``value`` is an array, Tensor or DLPack producer of the input's shape and dtype, C-contiguous, or with the
-        strides in ``inputs`` where an InputSpec declared some; it is kept alive while bound. Raises InputError when it
+        ``value`` is an array, Tensor, DLPack producer or buffer (``bytearray``, ``memoryview``, ``mmap``) of the
+        input's shape and dtype, C-contiguous, or with the strides in ``inputs`` where an InputSpec declared some; it is
+        kept alive while bound. Raises InputError when it
         does not fit or overlaps an output, ZeroCopyError when its memory cannot be used in place; the previous binding
         stays then.
         """
@@ -478,7 +479,9 @@ class Session(ProcessBound):
                 execute()
             if self._has_states:
                 self._end_step()
-            del keep  # kept alive until here
+            if keep:  # alive until here
+                del keep
+                calls.release()
             return results if names is None else dict(zip(names, results, strict=True))
         except Exception as error:
             raise_exhaustion(error, "a run was under way")

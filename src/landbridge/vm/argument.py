@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
 from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
+from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
+from landbridge.vm.buffer_argument import array_of_buffer
+from landbridge.vm.by_value import ByValue
 from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.slot import Slot
 
@@ -30,6 +34,7 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
 
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
+    value = as_memory(slot, value, slot.shape, slot.dtype)
     if slot.binding is not None:
         return _on_device(slot, slot.binding, value)
     if isinstance(value, np.ndarray) and not needs_barriers(value):
@@ -73,9 +78,21 @@ def as_array(slot: Slot, value: Any) -> Array:
     elif isinstance(value, Tensor) or hasattr(value, "__dlpack__"):
         array = np.asarray(value if isinstance(value, Tensor) else _from_producer(slot, value))
     else:
-        array = array_like(slot, value)
+        found = array_of_buffer(slot, value, slot.shape, slot.dtype)
+        array = array_like(slot, value) if found is None else found
     _check_fit(slot, array.shape, _name_of(slot, array.dtype))
     return array
+
+
+def as_memory(subject: object, value: Any, shape: Sequence[Extent], dtype: np.dtype[Any]) -> Any:
+    """Returns ``value``; an object that has Python's buffer protocol alone is an array over its memory.
+
+    ``shape`` and ``dtype`` are those of the tensor that it is given for. Raises InputError as ``array_of_buffer`` does.
+    """
+    if isinstance(value, np.ndarray | Tensor | ByValue) or hasattr(value, "__dlpack__"):
+        return value
+    found = array_of_buffer(subject, value, shape, dtype)
+    return value if found is None else found
 
 
 def array_like(subject: object, value: Any) -> Array:
@@ -218,7 +235,7 @@ def not_in_memory(subject: object, value: object, dtype: str) -> InputError:
     """Returns the error for a ``value`` without memory of its own, where that is to be used in place."""
     return InputError(
         f"{subject}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {dtype}, a Tensor or "
-        "another object with __dlpack__"
+        "another object with __dlpack__ or the buffer protocol"
     )
 
 

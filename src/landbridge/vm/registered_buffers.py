@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from landbridge.identity_map import IdentityMap
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import borrow
@@ -31,6 +33,8 @@ class RegisteredBuffers:
         """Returns what ``argument.borrow`` does, which is called only for values that are not registered."""
         known = self._known.get(slot.register)
         if known is not None and (found := known[0].get(value)) is not None:
+            if not isinstance(value, np.ndarray | Tensor):
+                return found
             same = value.shape == slot.shape and value.dtype == slot.dtype  # an array's shape can be set anew
             if same and (slot.strides is None or slot.fits_layout(value)):
                 return found

@@ -17,7 +17,7 @@ from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.tensor import exported_array
-from landbridge.vm.argument import as_array, as_tensor, needs_barriers
+from landbridge.vm.argument import as_array, as_memory, as_tensor, needs_barriers
 from landbridge.vm.frame import Frame
 from landbridge.vm.lease import Tenancy
 from landbridge.vm.program_memory import ProgramMemory
@@ -119,6 +119,7 @@ class RunArguments:
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
+        out = as_memory(slot, out, slot.shape, slot.dtype)
         if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
             raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
         if slot.binding is not None or Staging.needs(out) or needs_barriers(out):
