@@ -47,6 +47,12 @@ def has_function(domain: str, name: str, opset: int) -> bool:
     return any(version <= opset for version in versions)
 
 
+def depends_on_types(domain: str, name: str, opset: int) -> bool:
+    """Returns whether ONNX defines the operator by others that depend on the types of a node's inputs."""
+    schema = _schema(domain, name, opset)
+    return schema is not None and not schema.has_function and schema.has_context_dependent_function
+
+
 def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:
     """Returns the operator's definition for this node, with its attributes filled in; None if ONNX has none."""
     schema = _schema(node.domain, node.op_type, opset)

@@ -29,7 +29,7 @@ from landbridge.errors import (
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
-from landbridge.frontend.onnx.functions import function_body
+from landbridge.frontend.onnx.functions import depends_on_types, function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.node_body import NodeBody, body_of
@@ -482,6 +482,8 @@ class GraphWalk:
         body: ir.Function | None
         if owned is not None:
             body, inputs = owned
+        elif any(isinstance(x, Unknown) for x in inputs) and depends_on_types(node.domain, node.op_type, c.opset):
+            return [UNKNOWN] * len(node.outputs)
         else:
             body = function_body(node, c.opset, inputs)
             if body is not None and operator is not None and self._is_cut(c, operator, inputs):
