@@ -88,6 +88,7 @@ def test_it_says_its_own_name_alone(site: Path) -> None:
     assert any("class TallOneDeviceAPI(DeviceAPI)" in t for t in texts)
 
 
+@pytest.mark.full
 def test_it_conforms(site: Path) -> None:
     done = run(site, "-m", "landbridge", "conformance", "tall_one")
     assert done.returncode == 0, done.stdout + done.stderr

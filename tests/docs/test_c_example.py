@@ -58,6 +58,7 @@ def test_it_reads_a_line_of_the_frame_in_place_and_nothing_else(tmp_path: Path) 
     assert (done.returncode, "no such line" in done.stderr) == (1, True)
 
 
+@pytest.mark.full
 def test_it_runs_on_a_board(tmp_path: Path) -> None:
     compiler, qemu = program("aarch64-linux-gnu-gcc", "boards"), program("qemu-aarch64", "boards")
     made = build(tmp_path, "TARGET=raspberry-pi-4", f"CC={compiler} -static")

@@ -52,6 +52,7 @@ def test_all_lists_every_public_name():
     assert len(set(lb.__all__)) == len(lb.__all__)
 
 
+@pytest.mark.full
 def test_the_reference_builds_without_warnings(tmp_path):
     build = [sys.executable, str(ROOT / "docs" / "reference.py"), str(tmp_path)]
     done = subprocess.run(build, capture_output=True, text=True, timeout=240, cwd=ROOT)

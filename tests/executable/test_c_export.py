@@ -206,6 +206,7 @@ def softmax_of_products() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("model", "dims", "choices"),
     [

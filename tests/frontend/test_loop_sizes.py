@@ -88,6 +88,7 @@ def agree(model: ModelProto, *given: dict[str, Any], may_refuse: bool = False) -
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_the_size_of_what_grows_ends_it(size, condition):

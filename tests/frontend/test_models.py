@@ -11,6 +11,7 @@ from tests.ir.interpreter import run_module
 from tests.whole_models.light_models import input_name, light_model, picture
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "resnet50"])
 def test_light_model(name: str) -> None:
     model, x = light_model(name), picture()

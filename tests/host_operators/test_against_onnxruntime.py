@@ -105,6 +105,7 @@ def test_what_prepares_samples() -> None:
     compare(ml("ArrayFeatureExtractor", ["x", "at"], ["y"]), {"x": x}, [(1, 2)], {"at": np.array([2, 0])})
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

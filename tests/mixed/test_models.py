@@ -38,7 +38,7 @@ def check(model, x: np.ndarray, name: str, device: Device, on_cpu: str | None) -
     assert wanted.std() > 0.01 * np.abs(wanted).max()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("on_cpu", [None, "*[02468]"], ids=["alone", "mixed"])
 def test_a_text_detector(device, on_cpu):
     check(wheel_model(PP_OCR, DETECT), picture_for_detector(64, 96), "x", device, on_cpu)

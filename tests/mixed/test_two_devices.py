@@ -46,6 +46,7 @@ print("done")
 """
 
 
+@pytest.mark.full
 def test_names_bind_devices_and_storage_is_never_shared():
     driver = str(first_instance("opencl").attr(DeviceAttr.DRIVER_VERSION))
     if "Portable Computing Language" not in driver:

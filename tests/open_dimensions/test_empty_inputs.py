@@ -80,6 +80,7 @@ def test_elements_may_be_zero_or_below(inputs: str, body: str, values: list[list
     expect_as_onnxruntime(model, [[*given, np.array(value)] for value in values])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("states", [False, True])
 @pytest.mark.parametrize("kind", GATES)
 def test_networks_of_no_step_and_of_nobody(kind: str, states: bool) -> None:

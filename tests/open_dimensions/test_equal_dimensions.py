@@ -63,6 +63,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", CASES)
 def test_extents_that_have_to_be_equal(name: str) -> None:
     inputs, outputs, body, x, z = CASES[name]
@@ -184,6 +185,7 @@ def test_a_dimension_that_is_a_sum_of_others() -> None:
         session(*(given[spec.name] for spec in session.inputs))
 
 
+@pytest.mark.full
 def test_one_walk_finds_all_equalities(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many names there are, they are found by one import, and the next one begins with them."""
     count = 24

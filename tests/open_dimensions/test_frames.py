@@ -24,6 +24,7 @@ def _camera(**more) -> dict[str, lb.InputSpec]:
     return {"x": lb.InputSpec("uint8", "NHWC", mean=(104.0, 117.0, 123.0), scale=1 / 255, **more)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_frames_are_as_large_as_what_the_model_takes(target: str) -> None:
     executable = lb.compile(convolutions(), target, inputs=_camera(), dims={"N": "1..4", "H": "8..64", "W": "8..64"})
@@ -40,6 +41,7 @@ def test_frames_are_as_large_as_what_the_model_takes(target: str) -> None:
         np.testing.assert_allclose(np.asarray(session.get_output(0)), np.asarray(known(frame)[0]), rtol=0, atol=1e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("resize", ["nearest", "linear"])
 def test_frames_of_any_size_become_one(resize: str, target: str) -> None:

@@ -52,6 +52,7 @@ def executable(request: pytest.FixtureRequest) -> lb.Executable:
     return lb.compile(attention(), request.param, dims={"T": f"1..{LENGTHS[-1]}@60"})
 
 
+@pytest.mark.sample(2)
 def test_every_length_within_guard_pages(executable: lb.Executable) -> None:
     peer = onnxruntime.InferenceSession(attention().SerializeToString())
     for length in LENGTHS:

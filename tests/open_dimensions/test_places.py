@@ -12,6 +12,7 @@ from tests.open_dimensions.models import convolutions
 DIMS = {"N": "1..3", "H": "16..64:8", "W": "8..256:8@64"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_an_open_program_on_two_devices_equals_one_of_one_size(target: str) -> None:
     proto = convolutions()

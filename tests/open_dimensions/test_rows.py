@@ -51,6 +51,7 @@ def executable(request: pytest.FixtureRequest) -> lb.Executable:
     return lb.compile(convolutions(), request.param, dims={"W": f"1..{WIDTHS[-1]}@40"})
 
 
+@pytest.mark.sample(1)
 def test_every_width_within_guard_pages(executable: lb.Executable) -> None:
     peer = onnxruntime.InferenceSession(convolutions().SerializeToString())
     for width in WIDTHS:
@@ -67,6 +68,7 @@ def test_a_sum_is_in_place(executable: lb.Executable) -> None:
     assert sum(name.endswith("_in_place") for name in called) >= 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v3", "c"])
 def test_products_in_place_store_each_row_once(target: str) -> None:
     """The last tile lies over the one before it, whose rows have been replaced by then: they are not added to again."""

@@ -249,6 +249,7 @@ def test_files_with_other_text_are_refused(executable: lb.Executable, text: str)
         from_json(TensorSpec, spec)
 
 
+@pytest.mark.full
 def test_the_plan_prints_and_parses_and_compiles(tmp_path: Path, peer: onnxruntime.InferenceSession) -> None:
     compiled = lb.compile(convolutions(), dims=DIMS, dump=tmp_path)
     assert compiled.is_open

@@ -115,6 +115,7 @@ def test_many_points(points: int, inverse: int) -> None:
     assert off(dft(x, 1, inverse=inverse), want, total) <= USUAL * EPS["float32"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("points", [384, 509, 16381])
 @pytest.mark.parametrize("kind", ["impulse", "constant", "tone", "growing"])
 def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
@@ -130,7 +131,7 @@ def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
     assert off(dft(x, 1), want, magnitudes(x, 1)) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("points", [64, 90, 131])
@@ -164,6 +165,7 @@ def test_any_axis_cut_or_with_zeros(axis: int, length: int | None, parts: int, o
     assert off(dft(x, axis, length, onesided=onesided), want, total) <= USUAL * EPS["float32"]
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("length", [None, 40, 95, 96, 97, 200, 254])
 @pytest.mark.parametrize("bins", [9, 49, 128])
 def test_inverse_of_half_a_spectrum_is_real(bins: int, length: int | None) -> None:

@@ -75,7 +75,7 @@ _LEGAL = [
 ]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     ("case", "kind"), list(product(_LEGAL, KINDS)), ids=lambda v: "-".join(v) if len(v) == 2 else v
 )

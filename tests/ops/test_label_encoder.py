@@ -34,6 +34,7 @@ def check(made: ModelProto, x: Array, target: str = "llvm") -> None:
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize(
     "keys", [[3], [5, 2, 9, 2], [-7, 0, 100], [INTEGERS.min, -1, INTEGERS.max], range(0, 99999, 1000)]

@@ -58,7 +58,7 @@ def peer(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize(("zeros", "columns"), [(False, False), (True, False), (False, True)])

@@ -65,6 +65,7 @@ def test_weights_that_may_be_replaced(kind: str) -> None:
     check(model, session)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", GATES)
 def test_what_is_printed_between_passes_parses(kind: str, tmp_path: Path) -> None:
     target = Target("llvm -mcpu=x86-64-v3")

@@ -190,7 +190,7 @@ def test_error_is_within_the_declared_bound(case: Case, dtype: str, values: str,
     check(case, dtype, values, target)
 
 
-@pytest.mark.sample(6, rarer=3)
+@pytest.mark.sample(4, rarer=3)
 @pytest.mark.parametrize(("case", "dtype", "values", "target"), ON_DEVICES)
 def test_error_on_devices_is_within_the_declared_bound(case: Case, dtype: str, values: str, target: str) -> None:
     check(case, dtype, values, target)

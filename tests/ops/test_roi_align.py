@@ -45,7 +45,7 @@ def expected(made: ModelProto, given: dict[str, Array]) -> Array:
     return np.asarray(y)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c", "opencl"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])

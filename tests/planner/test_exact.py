@@ -172,6 +172,7 @@ def test_short_budgets_load_no_compiler() -> None:
     assert child.returncode == 0, child.stderr
 
 
+@pytest.mark.full
 def test_two_threads_give_the_same_plan_each_time() -> None:
     buffers = _cut(seed=11, steps=60, height=800, cuts=90)
     first, bound = _tightened(buffers, compiled=True)

@@ -160,6 +160,7 @@ class Operations:
 NAMES = [name for name in vars(Operations) if not name.startswith("_")]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)], ids=["some", "all"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_interrupt_leaves_nothing_behind(name: str, every: bool, monkeypatch: pytest.MonkeyPatch) -> None:

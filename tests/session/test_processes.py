@@ -55,6 +55,7 @@ def check(done: subprocess.CompletedProcess[str], printed: str = "") -> None:
 # ---- exit
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("calls", [1, FOR_EVER])
 def test_exit_while_a_daemon_thread_runs(threads, calls):
@@ -72,7 +73,7 @@ time.sleep(0.2)
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("calls", [1, FOR_EVER])
 @pytest.mark.parametrize("keep", ["run = s.run_async()", "s.run_async(); del s"])

@@ -672,6 +672,7 @@ def python(code: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_exit_while_a_daemon_thread_runs(threads):
     done = python(f"""

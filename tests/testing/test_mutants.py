@@ -94,6 +94,7 @@ def test_honest_devices_conform(device: type[DeviceAPI], admit) -> None:
     assert [r for r in run_conformance("mutant", separate_process=True) if r.outcome == "fail"] == []
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("device", [Correct, CorrectRows, Records, CorrectOnDemand])
 def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())

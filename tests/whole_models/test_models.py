@@ -29,6 +29,7 @@ def check_equal(outputs: list[lb.Tensor], wanted: list[np.ndarray]) -> None:
         assert np.abs(right - array).max() <= TOLERANCE * np.abs(right).max()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "make_input", "size"),
     [
@@ -48,6 +49,7 @@ def test_text_networks(name, make_input, size):
     check_equal(session(x), wanted)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50", "shufflenet"])
 def test_photo_classifiers_with_random_weights(name):
     x = picture_for_detector(224, 224)

@@ -28,6 +28,7 @@ def test_a_copy_is_equal_contiguous_and_writable(shape: tuple[int, ...], side: S
     assert edge % 4096 == 0
 
 
+@pytest.mark.full
 def test_the_last_byte_is_inside_and_the_next_ends_the_process() -> None:
     array = np.arange(5, dtype=np.int8)
     assert in_child(touch, array, 4) == 4

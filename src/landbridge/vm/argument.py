@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
 from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
-from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.buffer_argument import array_of_buffer
 from landbridge.vm.by_value import ByValue
 from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.slot import Slot
+
+if TYPE_CHECKING:
+    from landbridge.sizes.size import Extent
 
 Array = np.ndarray[Any, Any]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from landbridge.errors import InputError
-from landbridge.sizes.size import Extent
+
+if TYPE_CHECKING:
+    from landbridge.sizes.size import Extent
 
 Array = np.ndarray[Any, Any]
 

@@ -141,6 +141,7 @@ print(len(compiles))
     assert [process(code, "run") for _ in range(2)] == ["1", "0"]  # the probe's was in the first process
 
 
+@pytest.mark.full
 def test_processes_at_once(folder: Path, probes: int) -> None:
     running = [
         subprocess.Popen([sys.executable, "-c", RUN, "-DX"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -249,6 +250,7 @@ def test_every_fact_of_the_driver_counts(at_once: Path) -> None:
     assert len(set(names)) == len(names) == 1 + len(facts) + len(platform)
 
 
+@pytest.mark.full
 def test_nothing_is_written_where_it_is_turned_off(folder: Path, probes: int) -> None:
     assert [process(LANDBRIDGE_CACHE="0") for _ in range(2)] == [str(probes + 1)] * 2
     assert not folder.exists()

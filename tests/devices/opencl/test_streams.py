@@ -145,6 +145,7 @@ assert not failed, failed
 """
 
 
+@pytest.mark.full
 def test_devices_of_one_driver_share_memory(device: Device) -> None:
     """PoCL makes three devices of one CPU when asked to."""
     if "pocl" not in str(device.api._instance(0).device.platform.version).lower():

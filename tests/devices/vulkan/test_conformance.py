@@ -86,6 +86,7 @@ _ABSENT = {
 _SEEN_IN_COHERENT_MEMORY = ("test_coherent_means_coherent", *vars(TimingConformance))
 
 
+@pytest.mark.sample(2)
 def test_conformance(device: Device) -> None:
     results = run_conformance("vulkan:0")
     assert [r for r in results if r.outcome == "fail"] == []
@@ -110,6 +111,7 @@ def test_the_validation_layer_finds_nothing(tmp_path: Path) -> None:
     assert _messages(tmp_path) == []
 
 
+@pytest.mark.full
 def test_the_validation_layer_is_looking(tmp_path: Path) -> None:
     messages = _messages(tmp_path, "break")
     assert [m for m in messages if "VUID-VkMappedMemoryRange-offset-00687" in m], messages

@@ -44,6 +44,7 @@ def test_text_direction(plain: Device) -> None:
     close(outputs(executable, plain, {"x": x}), wanted)
 
 
+@pytest.mark.full
 def test_text_direction_with_a_convolution_in_an_image(plain: Device) -> None:
     x, file, target = line_of_text(48, 192), wheel_model(PP_OCR, CLASSIFY), Target.from_device(plain)
     executable = lb.compile(file, target, shapes={"x": x.shape}, place={"Conv@0": "vulkan@global.texture[3,4]"})
@@ -52,6 +53,7 @@ def test_text_direction_with_a_convolution_in_an_image(plain: Device) -> None:
     close(outputs(executable, plain, {"x": x}), wanted)
 
 
+@pytest.mark.full
 def test_photo_classifier(plain: Device) -> None:
     x = picture_for_detector(224, 224)
     model = with_random_weights("squeezenet", {"data_0": x})

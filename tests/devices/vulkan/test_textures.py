@@ -36,6 +36,7 @@ def scopes(executable: Executable) -> set[str]:
     return {storage.scope for storage in executable.memory}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "place",
     [
@@ -53,6 +54,7 @@ def test_the_result_of_flat_memory(device: Device, place: dict[str, str]) -> Non
     np.testing.assert_allclose(run(placed, device, x), run(flat, device, x), rtol=0, atol=2e-6)
 
 
+@pytest.mark.full
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     shape=st.tuples(st.just(1), st.integers(1, 9), st.integers(1, 9), st.sampled_from((1, 2, 4))),

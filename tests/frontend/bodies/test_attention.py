@@ -99,6 +99,7 @@ def _attended(call: str, **inputs: np.ndarray) -> np.ndarray:
     return np.asarray(lb.Session(lb.compile(parser.parse_model(text)))(inputs)["y"])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mask", [np.array([5, 3], np.int32), np.array([[1] * 5, [1, 0, 1, 0, 0]], np.int32)])
 @pytest.mark.parametrize("how", ["num_heads = 3", "num_heads = 3, unidirectional = 1, scale = 0.3"])
 def test_of_packed_heads_is_that_of_their_parts(mask: np.ndarray, how: str) -> None:

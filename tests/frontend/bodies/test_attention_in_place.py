@@ -47,6 +47,7 @@ FORMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_history_in_one_buffer(form: str) -> None:
     kind, facts = FORMS[form]

@@ -71,6 +71,7 @@ FORMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_prompt_and_steps_in_one_buffer(form: str, batch: int) -> None:

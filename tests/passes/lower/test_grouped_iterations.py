@@ -48,6 +48,7 @@ def scheduled(m: int, n: int, k: int, machine: VectorUnit) -> Schedule:
     return schedule(nest, machine)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("k", [1, 3, 4, 7, 16, 2 * BLOCK + 4, 3 * BLOCK + 7])
 @pytest.mark.parametrize(("m", "n"), [(1, 32), (5, 4), (9, 24), (17, 13)])
 def test_products_of_any_depth(m: int, n: int, k: int) -> None:
@@ -165,7 +166,7 @@ def number_windows(p: PrimBuilder, rows: int, channels: int, kernel: int, stride
     p.generic("pprr", [rows, outputs, channels, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(27)
 @pytest.mark.parametrize("pad", [0, 1, 2])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 7])

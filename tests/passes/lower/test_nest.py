@@ -37,6 +37,7 @@ def test_a_stage_over_the_first_of_what_another_writes(operator: str, axis: int,
     np.testing.assert_allclose(np.asarray(found), peer.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=128 -vector-registers=16", "c"])
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
 @pytest.mark.parametrize(("rows", "taps", "stride", "pads"), EDGES)
 def test_first_and_last_tiles_leave_out_padding(
