@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -69,10 +70,22 @@ def test_a_prompt_and_steps(opset: int, in_heads: bool, masked: str, attributes:
             allowed = rng.random((*attributes.get("of_heads", ()), steps, total)) < 0.7
             allowed[..., 0] = True
             feeds["mask"] = allowed if masked == "bool" else np.where(allowed, 0, -5).astype(np.float32)
-        with lb.no_copies():
+        with lb.no_copies(), lb.ledger() as ledger:
             found = session(feeds)
+        assert not [move for move in ledger.entries if "present" in move.tensor or "past" in move.tensor]
         want, *past = reference.run(None, feeds | {"past_key": past[0], "past_value": past[1]})
         np.testing.assert_allclose(found["y"], want, rtol=1e-5, atol=1e-5)
         assert state.length == total
         for name, value in zip(("past_key", "past_value"), past, strict=True):
             np.testing.assert_array_equal(np.asarray(state.tensors[name])[:, :, :total], value)
+
+
+def test_an_open_number_of_heads() -> None:
+    """ONNX's own definition is used where it is not known which heads share keys."""
+    text = """<ir_version: 10, opset_import: ["" : 23]> g (float[2, H, 3, 8] q, float[2, H, 5, 8] k, float[2, H, 5, 8] v)
+        => (float[2, H, 3, 8] y) { y = Attention <scale = 0.5> (q, k, v) }"""
+    written, rng = onnx.parser.parse_model(text), np.random.default_rng(1)
+    session, reference = lb.Session(lb.compile(written)), ReferenceEvaluator(written)
+    for heads in (1, 4):
+        feeds = {n: rng.standard_normal((2, heads, s, 8), np.float32) for n, s in zip("qkv", (3, 5, 5), strict=True)}
+        np.testing.assert_allclose(session(feeds)["y"], reference.run(None, feeds)[0], rtol=1e-5, atol=1e-5)

@@ -19,7 +19,7 @@ from landbridge.ops.dequantized_products import dequantized_product
 from landbridge.ops.legal import Condition, holds
 from landbridge.ops.matrix_product import check_inner, matrix_product, multiply_add
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, Size, same
 
 
 def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> Operand:
@@ -47,6 +47,14 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> O
     return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), accumulator(c.dtype(a)))], build)[0]
 
 
+def _may_read_cache(m: Extent, k: Extent, n: Extent) -> bool:
+    """Returns whether the right operand may be a part of a cache: it has an open number of steps, and the left another.
+
+    Such a part has gaps between its heads, so its leading axes are no single axis.
+    """
+    return any(isinstance(steps, Size) and not same(steps, m) for steps in (k, n))
+
+
 @rules("A: _ ...", "B: _ ...")
 @kernel("", "MatMul")
 @accuracy(SUMS)
@@ -66,7 +74,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     count = element_count(batch)
     if element_count(right[:-2]) == 1:
         y = matrix_product(c, c.reshape(a, (count * m, k)), c.reshape(b, (k, n)))
-    elif left[:-2] == right[:-2]:
+    elif left[:-2] == right[:-2] and not _may_read_cache(m, k, n):
         y = _batched(c, c.reshape(a, (count, m, k)), c.reshape(b, (count, k, n)), (count,))
     else:
         y = _batched(c, a, b, batch)

@@ -2,8 +2,7 @@
 
 ``y, present_key, present_value = Attention(q, k, v, mask, past_key, past_value)`` becomes two Concats and an Attention
 of what they give. That one knows no past, from which a causal mask counts, so ``is_causal`` becomes a mask: query ``i``
-attends key ``j`` where ``j <= past + i``. A node that has both a mask and ``is_causal`` is left as it is. Heads of
-queries that share keys become rows of one head, so that keys and values are read where they are, once for all of them.
+attends key ``j`` where ``j <= past + i``. A node that has both a mask and ``is_causal`` is left as it is.
 """
 
 from __future__ import annotations
@@ -53,57 +52,26 @@ class _Appending:
 
     def replace(self, graph: ir.Graph) -> None:
         """Let these nodes compute in ``graph`` what the node computes."""
-        node, (query_heads, heads) = self._node, self._heads()
-        in_rows = "q_num_heads" in node.attributes
-        query = self._as_heads(node.inputs[0], query_heads, "q") if in_rows else node.inputs[0]
-        new = [self._as_heads(node.inputs[n], heads, "kv"[n - 1]) if in_rows else node.inputs[n] for n in (1, 2)]
+        node = self._node
+        query, *new = (self._as_heads(number, name) for number, name in enumerate("qkv"))
         presents = []
         for (place, at), steps in zip(CACHES, new, strict=True):
             old = node.outputs[at]
             presents.append(self._op("Concat", [node.inputs[place], steps], f"append.{at}", axis=2))
             _take_place(graph, old, presents[-1])
-        group, sizes = self._group(), [_extent(node.inputs[place], 3) for place, _ in CACHES]
         mask = node.inputs[3] if len(node.inputs) > 3 else None
         if _is_causal(node):
-            mask = self._causal_mask(query, new[0], presents[0], group)
-        elif mask is not None and group > 1:
-            mask = self._mask_of_rows(mask, group)
-        if group > 1:
-            query = self._reshape(query, [0, heads, -1, sizes[0]], "q.rows")
+            mask = self._causal_mask(query, new[0], presents[0])
         facts = [each for name, each in node.attributes.items() if name not in _NOT_LEFT]
         attended = ir.Node("", "Attention", [query, *presents, mask], attributes=facts, name=node.name)
         attended.outputs[0].name = f"{node.name}.heads.0"
         self._created.append(attended)
         result = attended.outputs[0]
-        if group > 1:
-            result = self._reshape(result, [0, query_heads, -1, sizes[1]], "y.heads")
-        if in_rows:
+        if "q_num_heads" in node.attributes:
             result = self._reshape(self._op("Transpose", [result], "rows", perm=[0, 2, 1, 3]), [0, 0, -1], "y")
         graph.insert_before(node, self._created)
         _take_place(graph, node.outputs[0], result)
         graph.remove(node, safe=True)
-
-    def _heads(self) -> tuple[object, object]:
-        """The numbers of heads of queries, and of keys and values; what is not known is no int."""
-        given = [self._node.attributes.get(name) for name in ("q_num_heads", "kv_num_heads")]
-        found = [None if each is None else each.as_int() for each in given]
-        shapes = (self._node.inputs[0], self._node.inputs[CACHES[0][0]])
-        query, shared = (_extent(value, 1) if n is None else n for n, value in zip(found, shapes, strict=True))
-        return query, shared
-
-    def _group(self) -> int:
-        """The number of heads of queries that share one of keys; 1 where that, or what it needs, is not known."""
-        query, heads = self._heads()
-        if not (isinstance(query, int) and isinstance(heads, int)) or query == heads or query % heads:
-            return 1
-        if not all(isinstance(_extent(self._node.inputs[place], 3), int) for place, _ in CACHES):
-            return 1
-        mask = self._node.inputs[3] if len(self._node.inputs) > 3 else None
-        if mask is not None and (mask.shape is None or len(mask.shape) < 2):
-            return 1
-        if mask is not None and mask.shape is not None and len(mask.shape) > 2 and mask.shape[-3] not in (1, query):
-            return 1
-        return query // heads
 
     def _op(self, kind: str, given: list[ir.Value | None], name: str, **attributes: object) -> ir.Value:
         built = ir.node(kind, given, attributes, name=f"{self._node.name}.{name}")  # type: ignore[arg-type]
@@ -111,47 +79,31 @@ class _Appending:
         self._created.append(built)
         return built.outputs[0]
 
-    def _ints(self, name: str, *numbers: object) -> ir.Value:
-        return self._op("Constant", [], name, value_ints=list(numbers))
+    def _reshape(self, value: ir.Value | None, shape: list[int], name: str) -> ir.Value:
+        return self._op("Reshape", [value, self._op("Constant", [], f"{name}.shape", value_ints=shape)], name)
 
-    def _reshape(self, value: ir.Value | None, shape: list[object], name: str) -> ir.Value:
-        return self._op("Reshape", [value, self._ints(f"{name}.shape", *shape)], name)
-
-    def _as_heads(self, value: ir.Value | None, heads: object, name: str) -> ir.Value:
-        """(batch, steps, heads * size) as (batch, heads, steps, size)."""
-        return self._op(
-            "Transpose", [self._reshape(value, [0, 0, heads, -1], f"{name}.heads")], name, perm=[0, 2, 1, 3]
-        )
+    def _as_heads(self, number: int, name: str) -> ir.Value | None:
+        """Input ``number``, which may be (batch, steps, heads * size), as (batch, heads, steps, size)."""
+        value, heads = self._node.inputs[number], self._node.attributes.get(f"{'kv' if number else 'q'}_num_heads")
+        if heads is None:
+            return value
+        split = self._reshape(value, [0, 0, heads.as_int(), -1], f"{name}.heads")
+        return self._op("Transpose", [split], name, perm=[0, 2, 1, 3])
 
     def _steps(self, value: ir.Value | None, name: str) -> ir.Value:
         at = self._op("Constant", [], f"{name}.at", value_int=2)
         return self._op("Gather", [self._op("Shape", [value], f"{name}.shape"), at], name)
 
-    def _causal_mask(self, query: ir.Value | None, new: ir.Value | None, keys: ir.Value, group: int) -> ir.Value:
-        """The bools (rows, keys) by which a query attends no key behind its own; rows are the queries of each head."""
+    def _causal_mask(self, query: ir.Value | None, new: ir.Value | None, keys: ir.Value) -> ir.Value:
+        """The bools (queries, keys) by which a query attends no key behind its own."""
         zero, one = (self._op("Constant", [], f"causal.{number}", value_int=number) for number in (0, 1))
+        axis = self._op("Constant", [], "causal.axis", value_ints=[1])
         total = self._steps(keys, "causal.total")
         past = self._op("Sub", [total, self._steps(new, "causal.new")], "causal.past")
         last = self._op("Add", [past, self._steps(query, "causal.queries")], "causal.last")
         rows = self._op("Range", [past, last, one], "causal.rows")
-        if group > 1:
-            rows = self._op("Tile", [rows, self._ints("causal.group", group)], "causal.all_rows")
         columns = self._op("Range", [zero, total, one], "causal.columns")
-        column = self._op("Unsqueeze", [rows, self._ints("causal.axis", 1)], "causal.column")
-        return self._op("LessOrEqual", [columns, column], "causal")
-
-    def _mask_of_rows(self, mask: ir.Value, group: int) -> ir.Value:
-        """``mask``, (..., queries, keys), for the rows of all heads that share keys."""
-        assert mask.shape is not None
-        query, heads = self._heads()
-        if len(mask.shape) > 2 and mask.shape[-3] == query:
-            return self._reshape(mask, [*[0] * (len(mask.shape) - 3), heads, -1, 0], "mask")
-        return self._op("Tile", [mask, self._ints("mask.group", *[1] * (len(mask.shape) - 2), group, 1)], "mask")
-
-
-def _extent(value: ir.Value | None, axis: int) -> object:
-    """Returns the extent of ``value`` along ``axis``; None, or no int, where it is not known."""
-    return None if value is None or value.shape is None or len(value.shape) <= axis else value.shape[axis]
+        return self._op("LessOrEqual", [columns, self._op("Unsqueeze", [rows, axis], "causal.column")], "causal")
 
 
 def _take_place(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:

@@ -39,7 +39,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS, MOST_READS_IN_PLACE
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
-from landbridge.sizes.size import expected_size, product
+from landbridge.sizes.size import Extent, Size, expected_size, product, same
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
@@ -84,11 +84,23 @@ def reads_copied_in_place(copy: Generic, contraction: Generic, read: Operand) ->
     if len(set(loops)) < len(loops) or not all(isinstance(e, AffineConstantExpr) for e in others):
         return False
     again = [extent for loop, extent in enumerate(contraction.extents) if loop not in loops]
-    if expected_size(product(again)) > MOST_READS_IN_PLACE:
+    lengths = [contraction.extents[loop] for loop in loops]
+    if expected_size(product(_number_of_reads(extent, lengths) for extent in again)) > MOST_READS_IN_PLACE:
         return False
     (other,) = (o for o in contraction.ins if o is not read)
     last = at.results[-1]
     return last == read.map.results[-1] or last == other.map.results[-1]
+
+
+def _number_of_reads(extent: Extent, lengths: Sequence[Extent]) -> Extent:
+    """Returns how often a loop of ``extent`` reads each element of what has loops of ``lengths``.
+
+    An open number counts as its least if nothing that is read has as many elements: it is that of the steps of a
+    decoder, which reads a cache of another length, mostly for a single step.
+    """
+    if not isinstance(extent, Size) or any(same(extent, length) for length in lengths):
+        return extent
+    return max(extent.low or 1, 1)
 
 
 def inline_temporaries(block: Block, budget: int = 0) -> None:
