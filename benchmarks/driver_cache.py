@@ -126,7 +126,8 @@ def rows(name: str, device: str, code: str, variables: Mapping[str, str], rounds
     found: list[list[object]] = []
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/program.lbx"
-        compiled = _CLOCK + _COMPILE.format(path=sys.path[:3], name=name, device=device, file=file)
+        path = [str(Path(__file__).resolve().parent), *sys.path[:3]]
+        compiled = _CLOCK + _COMPILE.format(path=path, name=name, device=device, file=file)
         subprocess.run([sys.executable, "-c", compiled], check=True, env={**os.environ, "LANDBRIDGE_CACHE": "0"})
         code = code.format(device=device, file=file, shapes=MODELS[name].shapes)
         ours = {**variables, **_NO_OWN, "LANDBRIDGE_CACHE": f"{folder}/ours"}

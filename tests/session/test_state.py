@@ -463,3 +463,30 @@ def test_random_histories(grown: lb.Executable, seed: int) -> None:
                 states.append(history.new(int(rng.integers(1, 9))))
         for each in states:
             history.check(each)
+
+
+def test_a_kernel_that_moves_a_state_is_a_copy() -> None:
+    """Plain no_copies() forbids what a kernel moves of a state, and nothing of what it moves of other tensors."""
+    nodes = [
+        helper.make_node("ScatterND", ["cache", "at", "row"], ["present"]),
+        helper.make_node("Add", ["cache", "present"], ["sum"]),  # reads what was there before: no alias
+        helper.make_node("Transpose", ["row"], ["moved"]),
+    ]
+    inputs = {"cache": [64, 8], "at": ([1, 1], TensorProto.INT64), "row": [1, 8]}
+    outputs = {"present": [64, 8], "sum": [64, 8], "moved": [8, 1]}
+    session = lb.Session(lb.compile(model(nodes, inputs, outputs)))
+    session.set_input("row", np.ones((1, 8), np.float32))
+    session.set_input("at", np.array([[3]]))
+    session.set_input("cache", np.zeros((64, 8), np.float32))
+    with lb.no_copies():
+        session.run()  # an input like others
+    session.bind_state("present", "cache")
+    for run in (session.run, lambda: session({"row": np.ones((1, 8), np.float32), "at": np.array([[3]])})):
+        with lb.no_copies(), pytest.raises(lb.CopyForbiddenError, match=r"2048 bytes of present.*alias='auto'"):
+            run()
+    in_place = lb.Session(
+        lb.compile(model([nodes[0], nodes[2]], inputs, {n: outputs[n] for n in ("present", "moved")}))
+    )
+    in_place.bind_state("present", "cache")
+    with lb.no_copies():
+        in_place({"row": np.ones((1, 8), np.float32), "at": np.array([[3]])})

@@ -99,8 +99,9 @@ def ledger() -> Iterator[Ledger]:
 def no_copies(*, kernels: bool = False) -> Iterator[None]:
     """Raises CopyForbiddenError in any thread that is about to copy bytes, until the end of the ``with``.
 
-    ``kernels``: also where a compiled kernel only moves a tensor, as planned: a reorder, a Concat, a state that is
-    copied to be updated. The run ends before that kernel; what earlier kernels wrote stays written.
+    That includes kernels that only move what is in a state (``Session.bind_state``): one that copies it to update the
+    copy, a Concat of it with new elements. ``kernels``: also others that only move a tensor, as planned: a reorder, for
+    example. The run ends before that kernel; what earlier kernels wrote stays written.
     """
     key = object()
     try:
@@ -125,17 +126,22 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
     _enter(Move(nbytes, cause, tensor, source, destination))
 
 
-def record_kernel_moves(nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER) -> None:
+def record_kernel_moves(
+    nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER, of_state: bool = False
+) -> None:
     """Record bytes that a compiled kernel is about to move on ``device``.
 
-    They were planned, so only ``no_copies(kernels=True)`` forbids them, with a CopyForbiddenError.
+    They were planned, so ``no_copies()`` forbids only those ``of_state``, of memory that a state was bound to, and
+    ``no_copies(kernels=True)`` all, with a CopyForbiddenError.
     """
     if _watching and nbytes:
-        if any(isinstance(each, _Forbidden) and each.kernels for each in list(_watching.values())):
+        forbidden = [each for each in list(_watching.values()) if isinstance(each, _Forbidden)]
+        if any(each.kernels or of_state for each in forbidden):
+            inside = "no_copies()" if of_state else "no_copies(kernels=True)"
             raise CopyForbiddenError(
-                f"{cause}: a kernel would move {nbytes} bytes of {tensor or 'a tensor'} on {device} inside "
-                "no_copies(kernels=True); a state stays where it is with bind_state, or with one memory bound to "
-                "an input and an output that compile(alias=) lets be one"
+                f"{cause}: a kernel would move {nbytes} bytes of {tensor or 'a tensor'} on {device} inside {inside}; "
+                "a state stays where it is with compile(alias='auto') and bind_state, or with one memory bound to an "
+                "input and an output that compile(alias=) lets be one"
             )
         _enter(Move(nbytes, cause, tensor, device, device))
 

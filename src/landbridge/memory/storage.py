@@ -68,6 +68,7 @@ class Storage(ProcessBound):
         "_release",
         "domain",
         "file",
+        "is_state",
         "kind",
         "nbytes",
         "owner",
@@ -98,6 +99,8 @@ class Storage(ProcessBound):
         self.reserved = nbytes
         self.readonly = readonly
         self.owner = owner
+        #: Whether runs carry it on: a kernel that only moves what is in it is a copy that need not be.
+        self.is_state = False
         #: The domain that records who wrote each granule last; None where host and device see each other's writes.
         self._release = release
         self._address = address

@@ -218,9 +218,16 @@ class _Binder:
         if call.moves_bytes:
             device = str(self._memory.binding(places[-1].vdevice).device)
             operands = (first, first + 1) if len(places) == 2 and tables == [None, None] else None
-            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device, operands))
+            self._list_move(
+                MoveStep(call.name or call.function, call.moves_bytes, device, operands, self._io(call.args))
+            )
         kind = abi.RECORD_FLUSHING_CALL if image.image.flushes_denormals else abi.RECORD_CALL
         self._records += (kind, address, 0, call.tasks)
+
+    def _io(self, registers: Sequence[int]) -> tuple[int, ...]:
+        """Returns the inputs and outputs that ``registers`` are parts of."""
+        found = (self._registers[register].io for register in registers)
+        return tuple(dict.fromkeys(io for io in found if io is not None))
 
     def _list_move(self, move: MoveStep) -> None:
         self._list_records()
@@ -257,7 +264,8 @@ class _Binder:
         self._overlap.start(step.number, kernels.device, self._touches.of(call.args))
         step.add(kernels, sequence.launches, [*operands, *scratch])
         if call.moves_bytes:
-            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
+            name = call.name or call.function
+            self._list_move(MoveStep(name, call.moves_bytes, str(kernels.device), None, self._io(call.args)))
 
     def _branch(
         self,

@@ -77,10 +77,11 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
                 flight[step.number] = step.start(bound_to)
             case WaitStep(ordinals):
                 wait_for(flight, ordinals)
-            case MoveStep(name, nbytes, device, operands):
+            case MoveStep(name, nbytes, device, operands, io):
                 if operands is not None and words[operands[0]] == words[operands[1]]:
                     continue
-                ledger.record_kernel_moves(nbytes, tensor=name, device=device)
+                of_state = any(is_state(bound_to(register)) for register in io)
+                ledger.record_kernel_moves(nbytes, tensor=name, device=device, of_state=of_state)
             case AccessStep(borrowed, inner):
                 with ExitStack() as barriers:
                     for each in borrowed:
@@ -91,6 +92,11 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
                 run_steps(then if taken else orelse, words, run_native, bound_to)
             case LoopStep():
                 _loop(step, words, run_native, bound_to)
+
+
+def is_state(owner: object) -> bool:
+    """Returns whether ``owner``, what is bound to an input or output, is memory of a state."""
+    return isinstance(owner, Tensor) and owner.storage.is_state
 
 
 def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:

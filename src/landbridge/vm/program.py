@@ -115,13 +115,14 @@ class MoveStep(NamedTuple):
     """Tells the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``.
 
     ``operands``: the words with the addresses of its one source and of its destination. It moves nothing where these
-    are equal.
+    are equal. ``io``: the registers of inputs and outputs that it reads or writes.
     """
 
     name: str
     nbytes: int
     device: str
     operands: tuple[int, int] | None = None
+    io: tuple[int, ...] = ()
 
 
 class BorrowedBytes(NamedTuple):

@@ -59,6 +59,8 @@ class RecurrentStates:
         if is_in_place(source, target):
             source.owned = target.owned
         self._runs.bind_owned(source)
+        for half in (source, target):
+            half.tensor().storage.is_state = True
 
     def _take_from_calls(self, *halves: Slot) -> None:
         self._calls.follow(*halves)
@@ -89,6 +91,7 @@ class RecurrentStates:
         """Bind pair ``number`` to ``memory``, of its shape: what is written, and what is read."""
         pair = self.pairs[number]
         for half, owned in zip(pair, memory, strict=True):
+            owned.storage.is_state = True
             self._runs.take_over(half, owned)
         self._calls.follow(*pair)
 
