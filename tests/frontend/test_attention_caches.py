@@ -83,7 +83,8 @@ def test_a_prompt_and_steps(opset: int, in_heads: bool, masked: str, attributes:
 def test_an_open_number_of_heads() -> None:
     """ONNX's own definition is used where it is not known which heads share keys."""
     text = """<ir_version: 10, opset_import: ["" : 23]>
-        g (float[2, H, 3, 8] q, float[2, H, 5, 8] k, float[2, H, 5, 8] v) => (float[2, H, 3, 8] y) { y = Attention <scale = 0.5> (q, k, v) }"""
+        g (float[2, H, 3, 8] q, float[2, H, 5, 8] k, float[2, H, 5, 8] v) => (float[2, H, 3, 8] y)
+        { y = Attention <scale = 0.5> (q, k, v) }"""
     written, rng = onnx.parser.parse_model(text), np.random.default_rng(1)
     session, reference = lb.Session(lb.compile(written)), ReferenceEvaluator(written)
     for heads in (1, 4):
