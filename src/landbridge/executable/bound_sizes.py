@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
 
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.sizes.printing import closest_text, range_text
 from landbridge.sizes.size import Extent, Size, of_symbol
-from landbridge.sizes.terms import Symbol, split_constant
+from landbridge.sizes.terms import KNOWN, Symbol, split_constant
 
 _T = TypeVar("_T")
+#: Where a size comes from: a text, or an axis or element of an input, by number and name.
+Origin: TypeAlias = "str | tuple[str, int, str]"
 
 #: What errors say before the shape of a program, which is one of numbers perhaps.
 _TAKES = "; the program takes "
@@ -26,7 +29,7 @@ class BoundSizes:
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
-        self._forms: dict[str, str] = {}
+        self._forms: dict[str, Origin] = {}
 
     def declare(self, name: str, size: int, where: str) -> None:
         """Adds dimension ``name`` with its ``size``; ``where`` says in errors where it comes from."""
@@ -47,17 +50,17 @@ class BoundSizes:
                 continue
             solved = _solved(extent, number)
             if solved is not None:
-                self._set(*solved, extent, number, f"axis {axis} of input {spec.name!r}")
+                self._set(*solved, extent, number, ("axis", axis, spec.name))
 
     def add_elements(self, spec: TensorSpec, elements: Sequence[int]) -> None:
         """Adds the dimensions that ``elements``, the values of input ``spec``, determine; raises ShapeError as ``add``
         does.
         """
         for i, (extent, number) in enumerate(zip(spec.elements, elements, strict=True)):
-            where = f"element {i} of input {spec.name!r}"
+            where = "element", i, spec.name
             if isinstance(extent, int):
                 if extent != number:
-                    raise ShapeError(f"{where} is {number}; the program was compiled for {extent}")
+                    raise ShapeError(f"{_text(where)} is {number}; the program was compiled for {extent}")
                 continue
             solved = _solved(extent, number)
             if solved is not None:
@@ -73,27 +76,38 @@ class BoundSizes:
 
     def _check(self, subject: str, name: str, extents: Sequence[Extent], extent_values: Sequence[int]) -> None:
         for i, (extent, number) in enumerate(zip(extents, extent_values, strict=True)):
+            if says_dimension(extent):
+                continue  # it was compared when it was added
             if isinstance(extent, Size) and extent.at(self.values) != number:
-                given = ", ".join(f"{each}={self.values[each]} by {self._forms[each]}" for each in extent.symbols)
+                given = ", ".join(
+                    f"{each}={self.values[each]} by {_text(self._forms[each])}" for each in extent.symbols
+                )
                 legal = extent.at(self.values)
                 raise ShapeError(
                     f"{subject} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}"
                 )
 
-    def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
+    def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: Origin) -> None:
         high, before = symbol.high, self.values.get(symbol.name)
         if before is not None and units is not None and before != units * symbol.unit:
             raise ShapeError(
-                f"dimension {symbol.name!r} is {before} by {self._forms[symbol.name]} and {units * symbol.unit} by "
-                f"{where}; they must be equal"
+                f"dimension {symbol.name!r} is {before} by {_text(self._forms[symbol.name])} and "
+                f"{units * symbol.unit} by {_text(where)}; they must be equal"
             )
         if units is None or units < symbol.low or (high is not None and units > high):
             raise ShapeError(
-                f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}"
+                f"{_text(where)} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}"
                 + (f": {closest_text(symbol, number)}" if extent == of_symbol(symbol) else "")
             )
         self.values[symbol.name] = units * symbol.unit
         self._forms.setdefault(symbol.name, where)
+
+
+def _text(origin: Origin) -> str:
+    if isinstance(origin, str):
+        return origin
+    subject, number, name = origin
+    return f"{subject} {number} of input {name!r}"
 
 
 def says_dimension(extent: Extent) -> bool:
@@ -103,6 +117,7 @@ def says_dimension(extent: Extent) -> bool:
     return isinstance(extent, int) or solvable_form(extent) is not None
 
 
+@lru_cache(maxsize=KNOWN)
 def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
     """Returns (symbol, a, b) of an extent ``a * symbol + b``; None for an extent of another form."""
     terms, plus = split_constant(extent.terms) if isinstance(extent, Size) else ((), extent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -57,11 +57,32 @@ class ExtentValues:
         self._rows: IdentityMap[tuple[Extent, ...], tuple[int, ...]] = IdentityMap()
         self._values: Mapping[str, int] = {}
         self._extent_values: list[int] = []
+        #: By dimension, the open extents that depend on it, with their slots; those of the first ``_sorted`` slots.
+        self._dependents: dict[str, dict[int, Size]] = {}
+        self._sorted = 0
 
     def choose(self, values: Mapping[str, int]) -> None:
-        """Sets the dimensions to ``values``, by name."""
-        self._values = values
-        self._extent_values = all_at(self._slot_of, values)
+        """Sets the dimensions to ``values``, by name. Extents whose dimensions stay are not computed again."""
+        if self._values.keys() != values.keys():
+            extent_values = all_at(self._slot_of, values)
+        else:
+            self._sort()
+            changed: dict[int, Size] = {}
+            for name, value in values.items():
+                if self._values[name] != value:
+                    changed |= self._dependents.get(name, {})
+            extent_values = list(self._extent_values)
+            for slot, number in zip(changed, all_at(changed.values(), values), strict=True):
+                extent_values[slot] = number
+        self._values, self._extent_values = dict(values), extent_values
+
+    def _sort(self) -> None:
+        """Note on which dimensions the extents depend that were looked up since the last time."""
+        if self._sorted < len(self._slot_of):
+            for slot, extent in islice(enumerate(self._slot_of), self._sorted, None):
+                for name in extent.symbols if isinstance(extent, Size) else ():
+                    self._dependents.setdefault(name, {})[slot] = cast(Size, extent)
+            self._sorted = len(self._slot_of)
 
     @property
     def extents(self) -> Sequence[Extent]:
@@ -152,24 +173,22 @@ def choose_legal(
     check_values(known, values, main.inputs)
     extent_values.choose(values)
     for guard in main.guards:
-        check_guard(guard, extent_values.at(guard.found), extent_values.at(guard.legal), _named(guard, values))
+        check_guard(guard, extent_values.at(guard.found), extent_values.at(guard.legal), values)
 
 
 def check_guards(main: Function, values: Mapping[str, int]) -> None:
     """Raises ShapeError unless all guards of ``main`` hold where its dimensions have ``values``, by name."""
     for guard in main.guards:
         found, legal = (e.at(values) if isinstance(e, Size) else e for e in (guard.found, guard.legal))
-        check_guard(guard, found, legal, _named(guard, values))
-
-
-def _named(guard: SizeGuard, values: Mapping[str, int]) -> dict[str, int]:
-    return {name: values[name] for name in dimensions_of([guard.found, guard.legal])}
+        check_guard(guard, found, legal, values)
 
 
 def check_guard(guard: SizeGuard, found: int, legal: int, values: Mapping[str, int]) -> None:
-    """Raises ShapeError unless the subject of ``guard`` is ``legal`` where dimensions have ``values``, by name."""
+    """Raises ShapeError unless the subject of ``guard`` is ``legal`` where dimensions have ``values``, by name; those
+    that the guard does not depend on may be among them.
+    """
     if found != legal:
-        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        given = ", ".join(f"{name}={values[name]}" for name in dimensions_of([guard.found, guard.legal]))
         raise ShapeError(f"{guard.subject} is {found} with {given}; {legal} is legal")
 
 
