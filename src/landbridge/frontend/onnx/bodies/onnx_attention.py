@@ -42,8 +42,8 @@ def _attention(n: NodeFacts, *, may_be_shorter: bool) -> str | None:
         return None
     lines = [as_heads(x, y, h) if in_rows else f"{y} = Identity ({x})" for x, y, h in _split(query_heads, shared)]
     for past, new in (("past_key", "k"), ("past_value", "v")):
-        made = f"Concat <axis = 2> ({past}, {new})" if n.has(past) else f"Identity ({new})"
-        lines.append(f"present_{past.removeprefix('past_')} = {made}")
+        created = f"Concat <axis = 2> ({past}, {new})" if n.has(past) else f"Identity ({new})"
+        lines.append(f"present_{past.removeprefix('past_')} = {created}")
     lines.append(_raw(n, query_heads, shared))
     lines.append(_masked(n, may_be_shorter=may_be_shorter))
     lines.append(_normalized(n))
