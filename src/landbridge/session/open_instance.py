@@ -37,9 +37,12 @@ class Instance(Protocol):
         for each state, they are bound to that and keep its content.
         """
 
+    def keeps_bindings(self) -> bool:
+        """Returns whether ``for_runs`` leaves what is bound to inputs and outputs as it is."""
+
     def for_runs(self) -> Session:
-        """Returns the Session after resizing its runs to these sizes. Where they had other sizes, inputs and outputs
-        are no longer bound.
+        """Returns the Session after resizing its runs to these sizes. Where inputs or outputs had other sizes, nothing
+        but states is bound to them any more.
         """
 
     def for_calls(self) -> Session:
@@ -65,6 +68,9 @@ class OwnedInstance:
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         return self.session.planned_memory
+
+    def keeps_bindings(self) -> bool:
+        return True
 
     def for_runs(self) -> Session:
         return self.session
@@ -113,20 +119,32 @@ class SharedInstance:
         take_states(self.session, [self._spec_of(spec) for spec in inputs], memory)
 
     def _spec_of(self, spec: TensorSpec) -> TensorSpec:
-        return next(each for each in self._fit.specs if each.name == spec.name)
+        for each in self._fit.specs:  # inputs come first
+            if each.name == spec.name:
+                return each
+        raise KeyError(spec.name)
+
+    def keeps_bindings(self) -> bool:
+        return _has_same_io(self._shared.of_runs, self._fit)
 
     def for_runs(self) -> Session:
         shared = self._shared
-        if shared.of_runs is not self._fit:
+        before = shared.of_runs
+        if before is not self._fit:
             shared.of_runs = None
-            resize_runs(shared.session, shared.resizing, self._fit)
+            resize_runs(shared.session, shared.resizing, self._fit, keeps=_has_same_io(before, self._fit))
             shared.of_runs = self._fit
         return shared.session
 
     def for_calls(self) -> Session:
         shared = self._shared
-        if shared.of_calls is not self._fit:
+        before = shared.of_calls
+        if before is not self._fit:
             shared.of_calls = None
-            resize_calls(shared.session, shared.resizing, self._fit)
+            resize_calls(shared.session, shared.resizing, self._fit, keeps=_has_same_io(before, self._fit))
             shared.of_calls = self._fit
         return shared.session
+
+
+def _has_same_io(before: SizeFit | None, fit: SizeFit) -> bool:
+    return before is not None and fit.has_io_of(before)

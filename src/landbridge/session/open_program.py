@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import ExtentValues, dimensions, instance
@@ -12,6 +13,10 @@ from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.resizing import Resizing, may_be_resized
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class OpenProgram:
@@ -72,6 +77,23 @@ class OpenProgram:
             if shared is not None and fit is not None:
                 return SharedInstance(shared, fit, self._at, tuple(map(values.__getitem__, self.dimensions)))
         return OwnedInstance(self._bind(self.at(values), self.arena))
+
+    def instances_along(
+        self, values: NDArray[np.int64], inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]]
+    ) -> list[Instance]:
+        """Returns instances for the first rows of ``values``, the values of the dimensions in order, as long as they
+        are legal, memory is large enough, and each input has the expected shape.
+
+        ``inputs``: for each its shape in the row before the first, and how much that changes from row to row (None:
+        not at all). Nothing is returned where instances do not share a Session.
+        """
+        shared = self.shared
+        if shared is None:
+            return []
+        by_name = dict(zip(self.dimensions, values.T, strict=True))
+        fits = shared.resizing.fits_along(by_name, inputs)
+        rows = values[: len(fits)].tolist()
+        return [SharedInstance(shared, fit, self._at, tuple(row)) for fit, row in zip(fits, rows, strict=True)]
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:
         """Returns a Session that can be rebound to other sizes, now at ``values``; None where that is impossible."""

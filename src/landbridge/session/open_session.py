@@ -29,6 +29,7 @@ from landbridge.session.open_arguments import array_of, check_borrowed, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
+from landbridge.session.progression import Lengths, Progression
 from landbridge.session.session import (
     Session,
     bound_program_of,
@@ -90,6 +91,7 @@ class OpenSession(Session):
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
         #: The keys of ``_by_shapes`` for each key of ``_instances``.
         self._shapes_of: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+        self._progression = Progression()
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
@@ -150,12 +152,33 @@ class OpenSession(Session):
         found = self._instance(name, values)
         self._rebind_states_to(found)
         if key is not None:
-            if len(self._by_shapes) >= _MOST_SHAPES:
-                self._forget_shapes()
-            of_instance = self._key(name, values)
-            self._by_shapes[key] = of_instance, found
-            self._shapes_of.setdefault(of_instance, []).append(key)
+            self._note(key, self._key(name, values), found)
+            if len(self._program_names) == 1 or len(self._programs_for(map(np.shape, given))) == 1:
+                self._look_ahead(name, values, found, given)
         return found
+
+    def _note(self, key: tuple[Any, ...], of_instance: tuple[Any, ...], instance: Instance) -> None:
+        """Let the next run whose arguments have ``key`` be one of ``instance``, whose own key is ``of_instance``."""
+        if len(self._by_shapes) >= _MOST_SHAPES:
+            self._forget_shapes()
+        self._by_shapes[key] = of_instance, instance
+        self._shapes_of.setdefault(of_instance, []).append(key)
+
+    def _look_ahead(self, name: str, values: Mapping[str, int], instance: Instance, given: Sequence[Any]) -> None:
+        """Make the instances of the next runs, where sizes advance evenly from run to run."""
+        program, (_, *numbers) = self._program_of(name), self._key(name, values)
+        elements = tuple(tuple(elements_of(given[at])) for at in self._places_of_read)
+        now = Lengths(tuple(map(np.shape, given)), elements, tuple(numbers))
+        carried = self._states.carried_shapes
+        for lengths, later in self._progression.instances(now, instance, program, self._given_inputs()):
+            key: tuple[Any, ...] = lengths.shapes
+            if self._read_at_runs:
+                key = key, *lengths.elements
+            if self._states.pairs:
+                key = key, carried
+            of_instance = (name, *lengths.values)
+            self._retain(of_instance, later)
+            self._note(key, of_instance, later)
 
     def _rebind_states_to(self, instance: Instance) -> None:
         if self._states.pairs:
@@ -172,14 +195,18 @@ class OpenSession(Session):
             found = program.instance(values)
             if program.arena.generation != before:  # nobody else uses the memory of the others any more
                 self._let_instances_go()
-            self._instances[key] = found
-            if len(self._instances) > _RETAINED:
-                gone, _ = self._instances.popitem(last=False)
-                for shapes in self._shapes_of.pop(gone, ()):
-                    self._by_shapes.pop(shapes, None)
+            self._retain(key, found)
         else:
             self._instances.move_to_end(key)
         return found
+
+    def _retain(self, key: tuple[Any, ...], instance: Instance) -> None:
+        self._instances[key] = instance
+        self._instances.move_to_end(key)
+        if len(self._instances) > _RETAINED:
+            gone, _ = self._instances.popitem(last=False)
+            for shapes in self._shapes_of.pop(gone, ()):
+                self._by_shapes.pop(shapes, None)
 
     def _let_instances_go(self) -> None:
         self._instances.clear()
@@ -318,6 +345,11 @@ class OpenSession(Session):
         found = self._of(given)
         if self._settled and found is self._now:
             return found.session
+        if self._settled and self._now is not None and found.session is self._now.session and found.keeps_bindings():
+            self._settled = False  # until that is done
+            session = found.for_runs()
+            self._now, self._settled = found, True
+            return session
         if self._now is not None and self._now.session is not found.session:
             let_results_go(self._now.session)
         session = found.for_runs()

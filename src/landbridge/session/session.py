@@ -627,17 +627,25 @@ def let_results_go(session: Session) -> None:
     session._complete = False
 
 
-def resize_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
-    """Resize runs of ``session`` to ``fit``; only recurrent states stay bound to inputs and outputs."""
+def resize_runs(session: Session, resizing: Resizing, fit: SizeFit, *, keeps: bool) -> None:
+    """Resize runs of ``session`` to ``fit``; only recurrent states stay bound to inputs and outputs. With ``keeps``,
+    for which their sizes must be the same, all stays.
+    """
     runs = session._program.runs
-    runs.let_all_go()
-    session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit))
+    if keeps:
+        resizing.set_words(runs.frame, fit)
+    else:
+        runs.let_all_go()
+        session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit))
+        session._complete = False
     session._execute, session._listed = runs.frame.execute, runs.frame.listed
-    session._complete = False
 
 
-def resize_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
-    """Resize calls of ``session`` to ``fit``."""
+def resize_calls(session: Session, resizing: Resizing, fit: SizeFit, *, keeps: bool) -> None:
+    """Resize calls of ``session`` to ``fit``; ``keeps`` as for ``resize_runs``."""
+    if keeps:
+        resizing.set_words(session._program.calls.frame, fit)
+        return
     session._program.states.resize_calls(partial(resizing.resize, session._program.calls.frame, fit))
 
 

@@ -23,7 +23,7 @@ from landbridge.records import record
 from landbridge.sizes.formulas import SizeFormulas
 from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
-from landbridge.vm.extent_check import ExtentCheck, padded_slots
+from landbridge.vm.extent_check import Bytes, ExtentCheck, padded_slots
 from landbridge.vm.frame import Frame
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.open_steps import may_be_others, number_at, steps_at
@@ -32,6 +32,9 @@ from landbridge.vm.program import NativeStep, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: Above all sizes.
+_MOST = (1 << 63) - 1
 
 Places = tuple[tuple[int, int], ...]
 
@@ -53,6 +56,10 @@ class SizeFit:
     threads: int
     values: NDArray[np.uint64] | None = None
     steps: tuple[Step, ...] | None = None
+
+    def has_io_of(self, other: SizeFit) -> bool:
+        """Returns whether what fits the inputs and outputs of ``other`` fits here, at the same words."""
+        return self.specs == other.specs and self.places == other.places
 
 
 @record(frozen=True, slots=True, eq=False)
@@ -134,23 +141,81 @@ class Resizing:
         threads = self._bound.most_threads
         if threads > 1 and not self._check.is_worth_sharing(found, sizes):
             threads = 1
-        places = self._places
-        if any(self._moves):
-            places = tuple(
-                tuple((word, number_at(offset, every)) for word, offset in each) if moves else each
-                for each, moves in zip(places, self._moves, strict=True)
-            )
+        places = self._places_at(every) if any(self._moves) else self._places
         return SizeFit(found, specs, places, nbytes, threads)
+
+    def fits_along(
+        self,
+        values: Mapping[str, NDArray[np.int64]],
+        inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
+    ) -> list[SizeFit]:
+        """Returns what ``fit`` does for the first of several choices of dimensions, whose ``values`` are by name: those
+        before the first that is illegal, or too large for the memory, or where an input has another shape.
+
+        ``inputs``: for each input its shape at the choice before the first, and how much that changes from choice to
+        choice (None: not at all). Nothing is returned where inputs or outputs have strides.
+        """
+        io = (*self._main.inputs, *self._main.outputs)
+        count = len(next(iter(values.values()), ()))
+        if not count or any(spec.strides for spec in io):
+            return []
+        rows = self._rows(values, count)
+        if rows is None:
+            return []
+        shapes = rows[:, self._io_shapes]
+        nbytes = shapes.prod(axis=2, dtype=np.float64) * self._items
+        sizes, legal = self._check.sizes(rows, nbytes)
+        for name, symbol in self._dimensions.items():
+            units, left = np.divmod(values[name], symbol.unit)
+            legal &= (left == 0) & (units >= symbol.low) & (units <= (_MOST if symbol.high is None else symbol.high))
+        for guard in self._main.guards:
+            legal &= rows[:, self._extent_values.slot(guard.found)] == rows[:, self._extent_values.slot(guard.legal)]
+        legal &= (shapes[:, : len(inputs)] == _advanced(inputs, count, shapes.shape[2])).all(axis=(1, 2))
+        count = count if legal.all() else int(legal.argmin())
+        return self._each_fit(rows[:count], shapes, nbytes.astype(np.int64), sizes)
+
+    def _each_fit(
+        self, rows: NDArray[np.int64], shapes: NDArray[np.int64], nbytes: NDArray[np.int64], sizes: Bytes
+    ) -> list[SizeFit]:
+        """Returns the SizeFit of each of ``rows``; specs that are the same in all of them exist once."""
+        count, every = len(rows), np.concatenate([rows[:, :-1], nbytes[: len(rows)], rows[:, -1:]], axis=1)
+        specs: list[Sequence[TensorSpec]] = []
+        for number, spec in enumerate((*self._main.inputs, *self._main.outputs)):
+            found = shapes[:count, number, : len(spec.shape)]
+            varies = bool(count and (found != found[0]).any())
+            at = [
+                TensorSpec(spec.name, tuple(shape), spec.dtype, (), spec.vdevice)
+                for shape in found[: count if varies else 1].tolist()
+            ]
+            specs.append(at if varies else at * count)
+        most, moves = self._bound.most_threads, any(self._moves)
+        fits = []
+        for row, each, size, bytes_of in zip(every, zip(*specs, strict=True), sizes, nbytes.tolist(), strict=False):
+            threads = most if most == 1 or self._check.is_worth_sharing(row, size) else 1
+            places = self._places_at(row.tolist()) if moves else self._places
+            fits.append(SizeFit(row, each, places, bytes_of, threads))
+        return fits
+
+    def _places_at(self, every: Sequence[int]) -> tuple[Places, ...]:
+        """Returns the words of each input and output where extents have the values of ``every``."""
+        return tuple(
+            tuple((word, number_at(offset, every)) for word, offset in each) if moves else each
+            for each, moves in zip(self._places, self._moves, strict=True)
+        )
 
     def resize(self, frame: Frame, fit: SizeFit) -> None:
         """Resize ``frame``, one of the program's, to ``fit``, with nothing bound to its inputs and outputs."""
-        if fit.values is None:
-            fit.values = self._open.values(fit.extent_values)
-        frame.number_words[self._open.words] = fit.values[self._open.value_of]
         for slot, spec, size, places in zip(frame.slots, fit.specs, fit.nbytes, fit.places):  # noqa: B905 - parameters stay
             slot.take(spec, size, places)
         if frame.staging is not None:
             frame.staging.clear()
+        self.set_words(frame, fit)
+
+    def set_words(self, frame: Frame, fit: SizeFit) -> None:
+        """Resize ``frame`` from a state with the same inputs and outputs to ``fit``; what is bound to them stays."""
+        if fit.values is None:
+            fit.values = self._open.values(fit.extent_values)
+        frame.number_words[self._open.words] = fit.values[self._open.value_of]
         listed = partial(self._list, frame, fit) if frame.listed is not None else None
         frame.take(self._steps(fit), listed, self._runner(fit.threads))
 
@@ -165,11 +230,8 @@ class Resizing:
 
         What ``choose_legal`` checks holds for all of them. No input or output has strides.
         """
-        if self._formulas is None:
-            self._formulas = SizeFormulas([*self._extent_values.extents, 0])
-        try:
-            extent_values = self._formulas.at_each(values, count)
-        except OverflowError:
+        extent_values = self._rows(values, count)
+        if extent_values is None:
             return FitsAhead(np.zeros((0, len(self._extent_values.every) + 1), np.int64), 0, 1)
         io = extent_values[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
         sizes, fits = self._check.sizes(extent_values, io)
@@ -178,6 +240,17 @@ class Resizing:
         if count and threads > 1 and not self._check.is_worth_sharing(extent_values[count - 1], sizes[count - 1]):
             threads = 1
         return FitsAhead(extent_values[:count], count, threads)
+
+    def _rows(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.int64] | None:
+        """Returns the values of all extents by slot, then 0, a row for each of ``count`` choices; None where 64 bits
+        may be too few.
+        """
+        if self._formulas is None:
+            self._formulas = SizeFormulas([*self._extent_values.extents, 0])
+        try:
+            return self._formulas.at_each(values, count)
+        except OverflowError:
+            return None
 
     def take_steps(self, frame: Frame, fits: FitsAhead, choice: int) -> None:
         """Set ``frame`` to the steps of choice ``choice`` of ``fits``."""
@@ -202,6 +275,19 @@ class Resizing:
     def _list(self, frame: Frame, fit: SizeFit) -> None:
         steps = steps_at(self._bound.program.listed_steps, fit.extent_values.tolist())
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
+
+
+def _advanced(
+    inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]], count: int, rank: int
+) -> NDArray[np.int64]:
+    """Returns the shapes of ``inputs`` at each of ``count`` choices, padded with 1 to ``rank`` axes; see
+    ``Resizing.fits_along``.
+    """
+    first = np.array([[*shape, *[1] * (rank - len(shape))] for shape, _ in inputs], np.int64).reshape(-1, rank)
+    more = np.array([[*(more or ()), *[0] * (rank - len(more or ()))] for _, more in inputs], np.int64).reshape(
+        -1, rank
+    )
+    return first + np.arange(1, count + 1)[:, None, None] * more
 
 
 def _is_native(steps: Sequence[Step]) -> bool:
