@@ -153,7 +153,7 @@ class OpenSession(Session):
         self._rebind_states_to(found)
         if key is not None:
             self._note(key, self._key(name, values), found)
-            if len(self._program_names) == 1 or len(self._programs_for(map(np.shape, given))) == 1:
+            if len(self._programs_for(map(np.shape, given))) == 1:  # no elements decide which program runs
                 self._look_ahead(name, values, found, given)
         return found
 

@@ -33,12 +33,13 @@ class Lengths:
 class Progression:
     """Recognises three new choices of sizes that are equally far apart, and computes those of the next runs together.
 
-    That takes a small part of the time of one after the other. It is for sessions of a single program.
+    That takes a small part of the time of one after the other. Runs of other programs begin a new progression.
     """
 
     def __init__(self) -> None:
         self._last: Lengths | None = None
         self._distance: Lengths | None = None
+        self._program: OpenProgram | None = None
 
     def instances(
         self, now: Lengths, instance: Instance, program: OpenProgram, specs: Sequence[TensorSpec]
@@ -49,7 +50,8 @@ class Progression:
         ``specs`` are the inputs that callers give; the others are states, and keep their shapes. All that runs of these
         sizes would be checked for holds.
         """
-        before, known = self._last, self._distance
+        before, known = (self._last, self._distance) if program is self._program else (None, None)
+        self._program = program
         distance = None if before is None else _between(before, now)
         self._last, self._distance = now, distance
         if distance is None or distance != known or _shrinks(distance):
@@ -64,9 +66,9 @@ class Progression:
         values = [row for (row,) in _along((now.values,), (distance.values,))]
         expected = [(shapes[spec.name], more.get(spec.name)) for spec in inputs]
         instances = program.instances_along(np.array(values, np.int64), expected)
-        parts = _along(now.shapes, distance.shapes), _along(now.elements, distance.elements), values
-        for later, *each in zip(instances, *parts, strict=False):
-            self._last = Lengths(*each)
+        shapes_along, elements_along = _along(now.shapes, distance.shapes), _along(now.elements, distance.elements)
+        for later, row, read, numbers in zip(instances, shapes_along, elements_along, values, strict=False):
+            self._last = Lengths(row, read, numbers)
             yield self._last, later
 
 

@@ -190,10 +190,11 @@ class Resizing:
             specs.append(at if varies else at * count)
         most, moves = self._bound.most_threads, any(self._moves)
         fits = []
-        for row, each, size, bytes_of in zip(every, zip(*specs, strict=True), sizes, nbytes.tolist(), strict=False):
+        of_rows = every, self._open.values(every), zip(*specs, strict=True), sizes, nbytes.tolist()
+        for row, words, each, size, bytes_of in zip(*of_rows, strict=False):
             threads = most if most == 1 or self._check.is_worth_sharing(row, size) else 1
             places = self._places_at(row.tolist()) if moves else self._places
-            fits.append(SizeFit(row, each, places, bytes_of, threads))
+            fits.append(SizeFit(row, each, places, bytes_of, threads, words))
         return fits
 
     def _places_at(self, every: Sequence[int]) -> tuple[Places, ...]:
