@@ -14,7 +14,14 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.session.find_states import check_halves
 from landbridge.session.open_instance import Instance
-from landbridge.session.session import Session, adopt_state, allocate_state, may_take_state, state_memory
+from landbridge.session.session import (
+    Session,
+    adopt_state,
+    allocate_state,
+    has_no_memory,
+    may_take_state,
+    state_memory,
+)
 from landbridge.sizes.size import Size, dimensions_of
 from landbridge.tensor import empty
 
@@ -151,8 +158,10 @@ class OpenStates:
         pending = self._pending
         if session is holder and then == self.shapes and not self._given:
             return
+        begins = self._is_new and self._known.get(session, 0) == 0
         for i in range(self._known.get(session, 0), len(self.pairs)):
             output, input = self.pairs[i]
+            begins = begins and has_no_memory(session, output.name, input.name)
             session.bind_state(output.name, input.name)
             self._known[session] = i + 1
         values: dict[str, Any] = {}
@@ -165,7 +174,7 @@ class OpenStates:
                     raise InputError(
                         f"state {spec.name!r} is {now.shape}, a run of these sizes takes {shape}; {_way_out(spec)}"
                     )
-        if self._is_new:
+        if self._is_new and not begins:  # what bind_state allocates is new itself
             pending = tuple(allocate_state(session, number, shape) for number, shape in enumerate(then))
         if pending is not None:
             self._take_pending(instance, inputs, pending, then)

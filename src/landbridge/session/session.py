@@ -667,6 +667,12 @@ def allocate_state(session: Session, number: int, shape: Sequence[int]) -> Halve
     return session._program.states.allocate(number, shape)
 
 
+def has_no_memory(session: Session, output: str, input: str) -> bool:
+    """Returns whether runs of ``session`` have no memory yet for ``output`` and ``input``, neither bound nor owned."""
+    halves = find_slot("output", output, session._outputs), find_slot("input", input, session._inputs)
+    return all(half.owner is None and half.owned is None for half in halves)
+
+
 def may_take_state(session: Session, number: int, memory: Halves) -> bool:
     """Returns whether state ``number`` of ``session`` may be bound to ``memory`` in place."""
     return session._program.states.may_take(number, memory)
