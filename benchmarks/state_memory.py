@@ -107,7 +107,7 @@ def main() -> None:
             weights = sum(numpy_helper.to_array(each).nbytes for each in created.graph.initializer)
             pasts = [each.name for each in created.graph.input if each.name.startswith("past.")]
             for capacity in CAPACITIES:
-                shapes = {name: (1, SHARED, capacity, SIZE) for name in pasts}
+                shapes = dict.fromkeys(pasts, (1, SHARED, capacity, SIZE))
                 lb.compile(created, alias="auto", shapes=shapes).save(file)
                 command = [sys.executable, __file__, "--child", str(file), str(capacity)]
                 found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
