@@ -170,7 +170,7 @@ class OpenSession(Session):
         elements = tuple(tuple(elements_of(given[at])) for at in self._places_of_read)
         now = Lengths(tuple(map(np.shape, given)), elements, tuple(numbers))
         carried = self._states.carried_shapes
-        for lengths, later in self._progression.instances(now, instance, program, self._given_inputs()):
+        for lengths, later in self._progression.instances(now, instance, program, self._given_inputs):
             key: tuple[Any, ...] = lengths.shapes
             if self._read_at_runs:
                 key = key, *lengths.elements

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import sub
 
 import numpy as np
 
@@ -31,31 +32,35 @@ class Lengths:
 
 
 class Progression:
-    """Recognises three new choices of sizes that are equally far apart, and computes those of the next runs together.
+    """Recognises three new choices of dimensions that are equally far apart, and computes those of the next runs.
 
-    That takes a small part of the time of one after the other. Runs of other programs begin a new progression.
+    Together that takes a small part of the time of one after the other. Runs of other programs begin a new progression.
     """
 
     def __init__(self) -> None:
         self._last: Lengths | None = None
-        self._distance: Lengths | None = None
+        #: How much the values of the dimensions changed at the last new choice.
+        self._more: tuple[int, ...] | None = None
         self._program: OpenProgram | None = None
 
     def instances(
-        self, now: Lengths, instance: Instance, program: OpenProgram, specs: Sequence[TensorSpec]
+        self, now: Lengths, instance: Instance, program: OpenProgram, given_inputs: Callable[[], Sequence[TensorSpec]]
     ) -> Iterator[tuple[Lengths, Instance]]:
         """Yields instances of ``program`` for the runs that are expected after ``now``, whose own is ``instance``, with
         where their sizes come from.
 
-        ``specs`` are the inputs that callers give; the others are states, and keep their shapes. All that runs of these
-        sizes would be checked for holds.
+        ``given_inputs`` returns the inputs that callers give; the others are states, and keep their shapes. All that
+        runs of these sizes would be checked for holds.
         """
-        before, known = (self._last, self._distance) if program is self._program else (None, None)
-        self._program = program
-        distance = None if before is None else _between(before, now)
-        self._last, self._distance = now, distance
-        if distance is None or distance != known or _shrinks(distance):
+        before, known = (self._last, self._more) if program is self._program else (None, None)
+        self._program, self._last = program, now
+        self._more = None if before is None else tuple(map(sub, now.values, before.values))
+        if before is None or self._more != known:
             return
+        distance = _between(before, now)
+        if distance is None or _shrinks(distance):
+            return
+        specs = given_inputs()
         # elements that are a multiple of one dimension and a number agree now and before, so they do later
         if not all(says_dimension(extent) for spec in specs for extent in spec.elements):
             return
