@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,7 +218,9 @@ def test_run_async_continues_a_state(grown: lb.Executable) -> None:
         (lambda s: s.rewind(True), "length is True; legal: a whole number"),
         (lambda s: s.rewind("1"), "length is '1'"),
         (lambda s: s.resize(0), "capacity=0; legal: from 1"),
-        (lambda s: s.assign({"pk": np.zeros(3, np.float32)}, 3), "values are given for"),
+        (lambda s: s.assign({"pk": np.zeros(3, np.float32)}, 3), "values are given as .* legal: a dict by the names"),
+        (lambda s: s.assign(None, 3), "values are given as NoneType; legal: a dict by the names"),
+        (lambda s: s.assign({"pk": 1, 2: 3}, 3), "values are given as .* legal: a dict by the names"),
         (lambda s: s.assign(dict.fromkeys(("pk", "pv"), np.zeros((2, 2, 3, 4)))), "length= says how many"),
         (lambda s: s.assign(dict.fromkeys(("pk", "pv"), np.zeros((2, 2, 3, 4))), 3), "the value is float64"),
         (lambda s: s.assign(dict.fromkeys(("pk", "pv"), np.zeros((2, 2, 2, 4), np.float32)), 3), "with 3 steps"),
@@ -335,6 +338,48 @@ def test_a_part_that_is_larger_than_declared_is_not_read(grown: lb.Executable, t
 
 
 # Other forms ----------------------------------------------------------------------------------------------------------
+
+
+def with_header(path: Path, header: bytes) -> None:
+    """Replace the header of the state file ``path``; its parts stay."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist() if name != "header.npy"}
+    with zipfile.ZipFile(path, "w") as archive:
+        with archive.open("header.npy", "w") as member:
+            np.lib.format.write_array(member, np.frombuffer(header, np.uint8))
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "nested too deep": (lambda facts: b"[" * 100_000, "holds no state"),
+    "a state twice": (lambda facts: {**facts, "states": facts["states"] + facts["states"][:1]}, "names a state twice"),
+    "a truth for a length": (lambda facts: {**facts, "length": True}, "no number where one belongs"),
+    "a truth for the format": (lambda facts: {**facts, "format": True}, "no number where one belongs"),
+    "no length": (lambda facts: {**facts, "length": None}, "holds a state with no length; .* has a length"),
+    "a negative length": (lambda facts: {**facts, "length": -1}, "length -1 is negative"),
+    "fewer steps than the length": (lambda facts: {**facts, "length": 4}, "with 4 steps, the value is"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_header_that_was_made_to_mislead_is_refused(grown: lb.Executable, tmp_path: Path, name: str) -> None:
+    session = History(lb.Session(grown))
+    state = session.new(8)
+    session.step(state, 3)
+    path = tmp_path / "a.state"
+    state.save(path)
+    with zipfile.ZipFile(path) as archive, archive.open("header.npy") as member:
+        facts = json.loads(np.lib.format.read_array(member).tobytes())
+    with_header(path, json.dumps(facts).encode())
+    state.load(path)  # the same facts, written here, are taken
+    change, why = HOSTILE[name]
+    found = change(facts)
+    with_header(path, found if isinstance(found, bytes) else json.dumps(found).encode())
+    with pytest.raises(lb.InputError, match=why):
+        state.load(path)
+    session.check(state)
+    session.step(state, 2)
 
 
 def recurrent() -> ModelProto:

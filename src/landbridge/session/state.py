@@ -174,8 +174,13 @@ class State(ProcessBound):
         length, parts, arrays = read_state(path, self._group.model)
         expected = {spec.name: spec.dtype for _, spec in self._group.facts.pairs}
         found = {part.name: part.dtype for part in parts}
-        if found != expected or (length is None) != (self._contents.capacity is None):
+        if found != expected:
             raise InputError(f"{path} holds the states {found}; those of this program are {expected}")
+        if (length is None) != (self._contents.capacity is None):
+            found_steps, wanted = ("no", "a") if length is None else ("a", "no")
+            raise InputError(
+                f"{path} holds a state with {found_steps} length; that of this program has {wanted} length"
+            )
         values = {part.name: array for part, array in zip(parts, arrays, strict=True)}
         self._assign(values, length, "load")
 
@@ -212,8 +217,9 @@ class State(ProcessBound):
     def _assign(self, values: Mapping[str, Any], length: int | None, cause: str) -> None:
         facts = self._group.facts
         names = [spec.name for _, spec in facts.pairs]
-        if set(values) != set(names):
-            raise InputError(f"values are given for {sorted(values)}; the state has {names}")
+        if not isinstance(values, Mapping) or set(values) != set(names):
+            found = list(values) if isinstance(values, Mapping) else type(values).__name__
+            raise InputError(f"values are given as {found}; legal: a dict by the names of the inputs, {names}")
         if self._contents.capacity is not None:
             if length is None:
                 raise InputError("length= says how many steps the values are; this state grows")

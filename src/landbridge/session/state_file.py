@@ -72,7 +72,7 @@ def read_state(path: str | Path, model: str) -> tuple[int | None, list[StatePart
             return _read(file, path, model)
     except FileNotFoundError as error:
         raise MissingFileError(f"there is no file {path}; state.save(path) writes one") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} holds no state ({error}); state.save(path) writes one") from None
@@ -95,6 +95,8 @@ def _read(
         if found != model:
             raise InputError(f"{path} is a state of model {found!r}, this is {model!r}; run that model to continue it")
         parts = [_part(each) for each in states]
+        if type(number) is not int or type(length) is bool or len({part.name for part in parts}) != len(parts):
+            raise ValueError("its header names a state twice, or has no number where one belongs")
         arrays = []
         for each, part in enumerate(parts):
             nbytes = dtype_facts(part.dtype).itemsize
