@@ -1,0 +1,120 @@
+"""States of programs exported for C: past and present are one buffer of the application, which runs continue."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import landbridge as lb
+from landbridge.executable.c_export import export_c
+from tests.executable.test_c_export import build
+
+CAPACITY, WIDTH, STEPS = 16, 8, 6
+
+GROWING = """
+<ir_version: 8, opset_import: ["" : 17]>
+layer (float[1, S, 8] x, float[1, P, 8] past) => (float[1, S, 8] y, float[1, T, 8] present)
+{
+    present = Concat <axis = 1> (past, x)
+    keys = Transpose <perm = [0, 2, 1]> (present)
+    scores = MatMul (x, keys)
+    weights = Softmax <axis = -1> (scores)
+    y = MatMul (weights, present)
+}
+"""
+
+#: A run for each row of the file ``rows``; ``INIT`` sets the program to the length, ``AT`` is the input of positions.
+APPENDS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+int main(void) {
+  static float past[CAPACITY * WIDTH], row[WIDTH], y[CAPACITY * WIDTH];
+  int64_t length;
+  int code = 0;
+  void *memory = NULL;
+  model_program self;
+  FILE *rows = fopen("rows", "rb"), *out = fopen("out", "wb");
+  if (!rows || !out) return 9;
+  for (length = 0; length < STEPS; ++length) {
+    if (fread(row, sizeof row, 1, rows) != 1) return 9;
+#ifdef GROWS
+    const model_sizes sizes = {length};
+    const size_t bytes = (size_t)model_memory_bytes(&sizes);
+    free(memory);
+    memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT,
+                           (bytes + MODEL_MEMORY_ALIGNMENT) / MODEL_MEMORY_ALIGNMENT * MODEL_MEMORY_ALIGNMENT);
+    code |= model_init(&self, &sizes, memory, bytes);
+    code |= model_set_input(&self, MODEL_INPUT_P, &length);
+    code |= model_set_output(&self, MODEL_OUTPUT_Y, y);
+#else
+    if (!memory) {
+      memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT, MODEL_MEMORY_BYTES + MODEL_MEMORY_ALIGNMENT -
+                                                         MODEL_MEMORY_BYTES % MODEL_MEMORY_ALIGNMENT);
+      code |= model_init(&self, memory, MODEL_MEMORY_BYTES);
+    }
+    code |= model_set_input(&self, MODEL_INPUT_AT, &length);
+#endif
+    code |= model_set_input(&self, MODEL_INPUT_X, row);
+    code |= model_set_input(&self, MODEL_INPUT_PAST, past);
+    code |= model_set_output(&self, MODEL_OUTPUT_PRESENT, past);
+    code |= model_run(&self);
+    if (code) return code;
+    fwrite(past, sizeof past, 1, out);
+    fwrite(y, sizeof row, 1, out);
+  }
+  free(memory);
+  return fclose(rows) | fclose(out);
+}
+"""
+
+
+def run(executable: lb.Executable, rows: np.ndarray, folder: Path, *flags: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns past, [STEPS, CAPACITY, WIDTH], and y, [STEPS, WIDTH], after each step of the C program."""
+    export_c(executable, folder, "model")
+    rows.tofile(folder / "rows")
+    sizes = [f"-D{name}={value}" for name, value in {"CAPACITY": CAPACITY, "WIDTH": WIDTH, "STEPS": STEPS}.items()]
+    build(folder, *sizes, *flags, source=APPENDS)
+    done = subprocess.run(["./run"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = np.fromfile(folder / "out", np.float32).reshape(STEPS, CAPACITY + 1, WIDTH)
+    return found[:, :CAPACITY], found[:, CAPACITY]
+
+
+def rows_of(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((STEPS, WIDTH)).astype(np.float32)
+
+
+def test_a_cache_that_grows_takes_its_length_as_a_size_and_as_an_input(tmp_path: Path) -> None:
+    shapes = {"x": (1, 1, WIDTH), "past": (1, CAPACITY, WIDTH)}
+    executable = lb.compile(onnx.parser.parse_model(GROWING), alias="auto", shapes=shapes)
+    rows, session = rows_of(4), lb.Session(executable, num_threads=1)
+    state = session.bind_state()
+    past, y = run(executable, rows, tmp_path, "-DGROWS")
+    for number, row in enumerate(rows):
+        (expected,) = session(row.reshape(1, 1, WIDTH))
+        assert y[number].tobytes() == np.asarray(expected).tobytes()
+        assert past[number].tobytes() == np.asarray(state.tensors["past"]).tobytes()
+        assert not past[number, number + 1 :].any(), "a step writes its row, and none behind"
+    assert state.length == STEPS
+
+
+def test_rows_of_a_scatter_are_written_where_they_belong(tmp_path: Path) -> None:
+    sides = [
+        helper.make_tensor_value_info("past", TensorProto.FLOAT, (CAPACITY, WIDTH)),
+        helper.make_tensor_value_info("at", TensorProto.INT64, (1, 1)),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, WIDTH)),
+        helper.make_tensor_value_info("present", TensorProto.FLOAT, (CAPACITY, WIDTH)),
+    ]
+    put = helper.make_node("ScatterND", ["past", "at", "x"], ["present"])
+    graph = helper.make_graph([put], "append", sides[:3], sides[3:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    rows, expected = rows_of(5), np.zeros((CAPACITY, WIDTH), np.float32)
+    past, _ = run(lb.compile(model), rows, tmp_path)
+    for number, row in enumerate(rows):
+        expected[number] = row
+        np.testing.assert_array_equal(past[number], expected)
