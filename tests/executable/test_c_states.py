@@ -72,6 +72,39 @@ int main(void) {
 }
 """
 
+#: A run at a length that does not fit, with bytes before and behind the buffer that must stay.
+BEYOND = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+int main(int argc, char **argv) {
+  static float memory_of_past[3 * CAPACITY * WIDTH], row[WIDTH], y[WIDTH];
+  float *past = memory_of_past + CAPACITY * WIDTH;
+  const int64_t length = argc > 1 ? atol(argv[1]) : 0;
+  const int64_t given = argc > 2 ? atol(argv[2]) : length;
+  const model_sizes sizes = {length};
+  model_program self;
+  size_t bytes, i;
+  void *memory;
+  int code = model_check_sizes(&sizes);
+  for (i = 0; i < WIDTH; ++i) row[i] = 1;
+  if (code) return puts("refused"), 0;
+  bytes = (size_t)model_memory_bytes(&sizes);
+  memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT,
+                         (bytes + MODEL_MEMORY_ALIGNMENT) / MODEL_MEMORY_ALIGNMENT * MODEL_MEMORY_ALIGNMENT);
+  code |= model_init(&self, &sizes, memory, bytes);
+  code |= model_set_input(&self, MODEL_INPUT_P, &given) | model_set_input(&self, MODEL_INPUT_X, row);
+  code |= model_set_input(&self, MODEL_INPUT_PAST, past) | model_set_output(&self, MODEL_OUTPUT_PRESENT, past);
+  code |= model_set_output(&self, MODEL_OUTPUT_Y, y);
+  code |= model_run(&self);
+  for (i = 0; i < CAPACITY * WIDTH; ++i) code |= memory_of_past[i] != 0 || past[CAPACITY * WIDTH + i] != 0;
+  for (i = 0; i < CAPACITY * WIDTH; ++i) code |= past[i] != (float)((int64_t)(i / WIDTH) == length);
+  free(memory);
+  puts("ran");
+  return code;
+}
+"""
+
 
 def run(executable: lb.Executable, rows: np.ndarray, folder: Path, *flags: str) -> tuple[np.ndarray, np.ndarray]:
     """Returns past, [STEPS, CAPACITY, WIDTH], and y, [STEPS, WIDTH], after each step of the C program."""
@@ -118,3 +151,23 @@ def test_rows_of_a_scatter_are_written_where_they_belong(tmp_path: Path) -> None
     for number, row in enumerate(rows):
         expected[number] = row
         np.testing.assert_array_equal(past[number], expected)
+
+
+def test_a_length_that_does_not_fit_writes_nothing_outside_the_buffer(tmp_path: Path) -> None:
+    shapes = {"x": (1, 1, WIDTH), "past": (1, CAPACITY, WIDTH)}
+    executable = lb.compile(onnx.parser.parse_model(GROWING), alias="auto", shapes=shapes)
+    export_c(executable, tmp_path, "model")
+    build(tmp_path, f"-DCAPACITY={CAPACITY}", f"-DWIDTH={WIDTH}", source=BEYOND)
+    for length in (0, CAPACITY - 1):
+        assert outcome(tmp_path, length) == "ran"
+    for length in (CAPACITY, CAPACITY + 5, -1, -9, 1 << 40):
+        assert outcome(tmp_path, length) == "refused"
+    for given in (CAPACITY, CAPACITY + 5, -1, -9):  # the size decides, and not the input beside it
+        assert outcome(tmp_path, 3, given) == "ran"
+
+
+def outcome(folder: Path, *lengths: int) -> str:
+    """Returns what the program says of a length as a size, and another as an input; the guards must be as before."""
+    done = subprocess.run(["./run", *map(str, lengths)], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, (lengths, done.stderr)
+    return done.stdout.strip()
