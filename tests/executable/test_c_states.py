@@ -128,6 +128,9 @@ def test_a_cache_that_grows_takes_its_length_as_a_size_and_as_an_input(tmp_path:
     rows, session = rows_of(4), lb.Session(executable, num_threads=1)
     state = session.bind_state()
     past, y = run(executable, rows, tmp_path, "-DGROWS")
+    header = (tmp_path / "model.h").read_text()
+    assert "Output 1 may be set to the address of input 1" in header
+    assert header.count("Elements of input") == header.count("Elements of input 2 are dimensions") == 1
     for number, row in enumerate(rows):
         (expected,) = session(row.reshape(1, 1, WIDTH))
         assert y[number].tobytes() == np.asarray(expected).tobytes()

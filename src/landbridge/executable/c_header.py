@@ -60,6 +60,9 @@ def c_header(
     for output, input in main.aliases:
         which = f"Output {extent_values[0][output]} may be set to the address of input {extent_values[1][input]}"
         lines += [f"/* {which}: it is updated there. */"]
+    for number, spec in enumerate(main.inputs):
+        if any(isinstance(extent, Size) for extent in spec.elements or ()):
+            lines += [f"/* Elements of input {number} are dimensions: give it the numbers that {name}_sizes has. */"]
     text = files(__package__).joinpath("c_header.h").read_text(encoding="utf-8")
     pieces = {
         "LB_USAGE": _OPEN_USAGE if executable.is_open else _USAGE,
