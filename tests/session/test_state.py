@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -380,6 +384,54 @@ def test_a_header_that_was_made_to_mislead_is_refused(grown: lb.Executable, tmp_
         state.load(path)
     session.check(state)
     session.step(state, 2)
+
+
+def test_a_state_outlives_the_name_of_its_session(grown: lb.Executable) -> None:
+    history = History(lb.Session(grown))
+    state = history.new(8)
+    history.step(state, 3)
+    del history.session
+    gc.collect()
+    history.check(state)
+    forked = state.fork()
+    forked.bind()
+    state.resize(20)
+    forked.reset()
+    history.check(state)
+    assert (state.length, state.capacity, forked.length, forked.is_bound) == (3, 20, 0, True)
+
+
+def test_forks_while_another_thread_runs_are_whole_or_refused(grown: lb.Executable) -> None:
+    """A fork has the steps of whole runs, whose keys and values belong together, or raises SessionBusyError."""
+    session, rng = lb.Session(grown), np.random.default_rng(4)
+    state = session.bind_state(capacity=400)
+    rows = [feeds_of(rng, BATCH, 1, length) for length in range(400)]
+    keys, values = (np.concatenate([row[name] for row in rows], 2) for name in "kv")
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            for row in rows:
+                session(row)
+                time.sleep(0.0005)  # so that forks find the Session free
+        except BaseException as error:  # shown by the test
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    forks = []
+    while thread.is_alive():
+        with contextlib.suppress(lb.SessionBusyError):
+            forks.append(state.fork())
+        time.sleep(0.001)
+    thread.join()
+    refused = [error for error in failures if not isinstance(error, lb.SessionBusyError)]
+    assert not refused and forks
+    for fork in forks:
+        for name, expected in (("pk", keys), ("pv", values)):
+            if fork.length:
+                found = np.asarray(fork.tensors[name])[:, :, : fork.length]
+                np.testing.assert_array_equal(found, expected[:, :, : fork.length])
 
 
 def recurrent() -> ModelProto:
