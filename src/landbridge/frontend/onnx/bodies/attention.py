@@ -144,8 +144,8 @@ def _of_packed(n: NodeFacts, mask: str) -> str:
         lines.append("""at_0 = Constant <value_int = 0> () at_1 = Constant <value_int = 1> ()
             past_key = Gather <axis = 0> (past, at_0) past_value = Gather <axis = 0> (past, at_1)""")
     if n.has("past", "past_length"):
-        lines.append(retained_in_buffer("k", "past_key", "all_k", "keys"))
-        lines.append(retained_in_buffer("v", "past_value", "all_v", "values"))
+        lines.append(retained_in_buffer("k", "past_key", "all_k", "keys", "past_length"))
+        lines.append(retained_in_buffer("v", "past_value", "all_v", "values", "past_length"))
     elif n.has("past"):
         lines.append("keys = Concat <axis = 2> (past_key, k) values = Concat <axis = 2> (past_value, v)")
         lines.append("all_k = Identity (keys) all_v = Identity (values)")
@@ -165,15 +165,9 @@ def _with_past(n: NodeFacts) -> str:
     if not n.has("past_key"):
         return "keys = Identity (k) values = Identity (v) present_key = Identity (k) present_value = Identity (v)"
     pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
-    if n.has("past_length"):
-        return " ".join(retained_in_buffer(*names) for names in pairs)
-    if n.has("length"):  # past and present are one buffer
-        return " ".join(
-            f"""{retained} = landbridge.Append <axis = 2> ({past}, {new}, length)
-            {new}_total = landbridge.LengthAfter <axis = 2> (length, {new}, {past})
-            {both} = landbridge.InUse <axis = 2> ({retained}, {new}_total)"""
-            for new, past, retained, both in pairs
-        )
+    for length in ("past_length", "length"):
+        if n.has(length):  # past and present are one buffer
+            return " ".join(retained_in_buffer(*names, length) for names in pairs)
     return " ".join(
         f"{both} = Concat <axis = 2> ({past}, {new}) {retained} = Identity ({both})"
         for new, past, retained, both in pairs

@@ -30,23 +30,17 @@ def split(x: str, created: str, widths: list[int], axis: int) -> str:
     return f"{at} = Constant <value_ints = {integer_list(widths)}> () {created} = Split <axis = {axis}> ({x}, {at})"
 
 
-def retained_in_buffer(new: str, past: str, present: str, keys: str) -> str:
-    """Returns statements for ``present``, the buffer ``past`` with ``new`` inserted after its first ``past_length``
-    steps, and for ``keys``, all steps so far.
+def retained_in_buffer(new: str, past: str, present: str, keys: str, length: str) -> str:
+    """Returns statements for ``present``, the buffer ``past`` with ``new`` inserted after its first ``length`` steps,
+    and for ``keys``, all steps so far. A run whose steps do not fit is refused.
 
     ``new`` and ``past`` are (batch, heads, steps, size).
     """
-    b = f"{new}_b"
-    return f"""{b}_0 = Constant <value_int = 0> () {b}_1 = Constant <value_int = 1> ()
-        {b}_flat = Constant <value_ints = [-1]> () {b}_wide = Cast <to = 7> (past_length)
-        {b}_so_far = Reshape ({b}_wide, {b}_flat) {b}_steps = Shape <start = 2, end = 3> ({new})
-        {b}_end = Add ({b}_so_far, {b}_steps) {b}_count = Squeeze ({b}_steps)
-        {b}_step = Range ({b}_0, {b}_count, {b}_1) {b}_at_1 = Add ({b}_step, {b}_so_far)
-        {b}_axes = Constant <value_ints = [1]> () {b}_at_2 = Unsqueeze ({b}_at_1, {b}_axes)
-        {b}_shape = Shape ({new}) {b}_at = Expand ({b}_at_2, {b}_shape)
-        {present} = ScatterElements <axis = 2> ({past}, {b}_at, {new})
-        {b}_from_start = Constant <value_ints = [0]> () {b}_along = Constant <value_ints = [2]> ()
-        {keys} = Slice ({present}, {b}_from_start, {b}_end, {b}_along)"""
+    return f"""{new}_wide = Cast <to = 7> ({length}) {new}_one = Constant <value_ints = [1]> ()
+        {new}_filled = Reshape ({new}_wide, {new}_one)
+        {present} = landbridge.Append <axis = 2> ({past}, {new}, {new}_filled)
+        {new}_total = landbridge.LengthAfter <axis = 2> ({new}_filled, {new}, {past})
+        {keys} = landbridge.InUse <axis = 2> ({present}, {new}_total)"""
 
 
 def attended(n: NodeFacts, mask: str, *, is_causal: bool = False) -> str:
