@@ -56,7 +56,7 @@ def same(got: Array, want: Array) -> None:
     np.testing.assert_array_equal(got[is_number].view(np.uint8), want[is_number].view(np.uint8))
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("lanes", [0, 8])
 @pytest.mark.parametrize("wide", WIDE)
 @pytest.mark.parametrize("narrow", NARROW)

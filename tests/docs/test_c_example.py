@@ -47,6 +47,7 @@ def wanted(left: int, top: int) -> np.ndarray:
     return np.asarray(session(line.transpose(2, 0, 1)[None].copy())[0])[0]
 
 
+@pytest.mark.full
 def test_it_reads_a_line_of_the_frame_in_place_and_nothing_else(tmp_path: Path) -> None:
     program("gcc", "debian")
     made = build(tmp_path, "CFLAGS=-g -fsanitize=address,undefined -fno-sanitize-recover=all")

@@ -132,7 +132,7 @@ def check_equal(found: Sequence[Array], wanted: Sequence[Array], op_types: set[s
         np.testing.assert_array_equal(x, y)  # NaN and zeros of either sign are equal
 
 
-@pytest.mark.sample(32)
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("name", NAMES)
 def test_folded_as_run(name: str) -> None:
     case = node_cases.cases()[name]

@@ -37,6 +37,7 @@ def check(proto: ModelProto) -> None:
     np.testing.assert_allclose(np.asarray(found), session.run(None, {"x": X})[0], rtol=1e-6)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("has_zero", [False, True])

@@ -88,7 +88,7 @@ def agree(model: ModelProto, *given: dict[str, Any], may_refuse: bool = False) -
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_the_size_of_what_grows_ends_it(size, condition):
@@ -146,6 +146,7 @@ def test_one_that_shrinks_as_another_grows():
     agree(onnx.parser.parse_model(text), *given)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn_bodies(seed):
     """Bodies of a few changes of the size, ended by it or not."""

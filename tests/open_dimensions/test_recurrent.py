@@ -61,7 +61,7 @@ OPEN: dict[str, onnx.ModelProto] = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", OPEN)
 def test_any_number_of_steps(name: str, target: str) -> None:

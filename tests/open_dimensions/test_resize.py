@@ -34,7 +34,7 @@ KINDS = {
 }
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
@@ -67,7 +67,7 @@ RARER = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("mode", "transform", "others"), RARER)
 def test_rarer_forms_are_those_of_a_known_shape(mode: str, transform: str, others: dict[str, int]) -> None:
     proto = _to(mode, transform, scales=[1, 1, 1.5, 0.6], **others)

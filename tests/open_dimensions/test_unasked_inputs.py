@@ -135,7 +135,7 @@ def expect_as_onnxruntime(session: lb.Session, name: str) -> None:
         np.testing.assert_allclose(np.asarray(found), expected, 1e-5, 1e-6)
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes_are_read_by_runs(name: str, target: str) -> None:

@@ -65,7 +65,7 @@ def test_a_zero_point_for_each_row_and_leading_axes(dtype: str, known: bool) -> 
 KINDS_OF_RUNS = [*KINDS_OF_BYTES, ("uint8", 200, "uint8", 3), ("int8", -3, "uint8", 255)]
 
 
-@pytest.mark.sample(6, rarer=3)
+@pytest.mark.sample(4, rarer=3)
 @pytest.mark.parametrize(("shape", "bytes_", "kind"), list(product(SHAPES, KINDS_OF_RUNS, KINDS)))
 @pytest.mark.parametrize("constants", [(), (1,), (1, 3)])
 def test_products_that_the_run_brings(
@@ -154,7 +154,7 @@ def convolved(x: Array, w: Array, group: int, attributes: dict[str, Any]) -> Arr
     return y.reshape(x.shape[0], outputs, height, width)
 
 
-@pytest.mark.sample(5, rarer=3)
+@pytest.mark.sample(4, rarer=3)
 @pytest.mark.parametrize(("case", "bytes_", "kind"), list(product(CONVOLUTIONS, KINDS_OF_RUNS, KINDS)))
 def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], kind: str) -> None:
     channels, height, width, outputs, kernel, group, attributes = case
@@ -174,7 +174,7 @@ def test_padding_with_a_zero_point_that_the_run_knows(kind: str) -> None:
     np.testing.assert_array_equal(found, convolved(x.astype(np.int64) - 9, w.astype(np.int64), 1, attributes))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("constants", [{1, 3}, {1, 2, 3}])
 def test_weights_whose_zero_points_fit_no_byte(kind: str, constants: set[int]) -> None:

@@ -65,7 +65,7 @@ def check(y: Array, x: Array, w: Array, bias: Array | float = 0.0, **attributes:
     assert (np.abs(y - want) <= 8 * eps * magnitude).all()
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_values(case: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], constant: bool) -> None:
@@ -76,7 +76,7 @@ def test_values(case: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], c
     check(y, x, w, b.reshape(-1, *[1] * (len(shape) - 2)).astype(np.float64), **attributes)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[4]])

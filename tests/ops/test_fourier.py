@@ -131,7 +131,7 @@ def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
     assert off(dft(x, 1), want, magnitudes(x, 1)) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("points", [64, 90, 131])

@@ -107,7 +107,7 @@ PADS = {"pads": [1, 1, 1, 1]}
 BYTES = [(a, b) for a in ("uint8", "int8") for b in ("uint8", "int8")]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("op", "dtypes", "columns", "kind"),
     list(product(("MatMulInteger", "ConvInteger"), BYTES, (False, True), KINDS)),
@@ -132,7 +132,7 @@ def off_by_ties(found: Array, scaled: Array, zero: int, dtype: str) -> Array:
     return (found < low) | (found > high)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("op", "dtypes", "columns", "kind"),
     list(product(("QLinearMatMul", "QLinearConv"), BYTES, (False, True), KINDS)),

@@ -32,7 +32,7 @@ def target() -> Target:
     return Target.from_device(lb.device(DEVICE), "llvm")
 
 
-@pytest.mark.sample(56)
+@pytest.mark.sample(34)
 @pytest.mark.parametrize("name", NAMES)
 def test_node(name: str, target: Target) -> None:
     random = Random(name)

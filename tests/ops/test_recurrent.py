@@ -26,7 +26,7 @@ def check(model: onnx.ModelProto, session: lb.Session) -> None:
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("hidden", [1, 3, 16, 20, 64, 100, 200])
 @pytest.mark.parametrize("batch", [1, 2, 9])
 @pytest.mark.parametrize("kind", GATES)

@@ -74,7 +74,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("mode", "transform", "by", "number", "some", "is_open"), CASES)
 def test_as_onnxruntime(mode: str, transform: str, by: str, number: int, some: bool, is_open: bool) -> None:
     roundings = ROUNDINGS[transform] if mode == "nearest" else ("round_prefer_floor",)

@@ -59,7 +59,7 @@ def _check(x: Array, axis: int, k: int, largest: int, target: str, threads: int 
     np.testing.assert_array_equal(values, want)
 
 
-@pytest.mark.sample(4, rarer=3)
+@pytest.mark.sample(3, rarer=3)
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axis", "k"), SHAPES)

@@ -181,7 +181,7 @@ def full_trees(of: str, targets: int, seed: int = 7, depth: int = 4, count: int 
     return forest.attributes()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_what_becomes_of_scores(transform: str, positive: bool) -> None:

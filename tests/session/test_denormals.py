@@ -112,7 +112,7 @@ VARIANTS: dict[str, Callable[[Executable, int], list[Array]]] = {
 }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("way", VARIANTS)
 @pytest.mark.parametrize("setting", SETTINGS)

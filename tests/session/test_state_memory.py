@@ -39,7 +39,6 @@ def resident() -> int:
     return 1024 * int(line.split()[1])
 
 
-@pytest.mark.skipif(not STATUS.exists(), reason="the resident set is read from /proc")
 @pytest.mark.parametrize("case", ["grown, open", "grown", "scattered"])
 def test_a_state_takes_its_bytes_once(case: str) -> None:
     grows = case.startswith("grown")

@@ -52,6 +52,7 @@ def host(tensor: Tensor) -> np.ndarray:
     return np.asarray(tensor.to_device("cpu"))
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("scope", ["global", "shared"])
 @pytest.mark.parametrize(
     "stacked",

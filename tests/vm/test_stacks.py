@@ -153,7 +153,7 @@ def contexts_of_x86_64() -> None:
         pytest.skip("contexts are those of glibc on x86-64")
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @pytest.mark.usefixtures("contexts_of_x86_64")
 @pytest.mark.parametrize("target", ["llvm", SMALL_CACHES, "llvm -mcpu=x86-64-v3", "c"])
 @pytest.mark.parametrize("name", MODELS)

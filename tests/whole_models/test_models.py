@@ -29,7 +29,7 @@ def check_equal(outputs: list[lb.Tensor], wanted: list[np.ndarray]) -> None:
         assert np.abs(right - array).max() <= TOLERANCE * np.abs(right).max()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "make_input", "size"),
     [

@@ -138,6 +138,7 @@ print("alive:", len(compile_all([small, small], machine)))
 """
 
 
+@pytest.mark.full
 def test_memory_that_ends_inside_llvm_is_an_error() -> None:
     """An object of 1.5 GB where 2 GiB of addresses are left: LLVM aborts its process, which is not this one."""
     done = subprocess.run([sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=False)

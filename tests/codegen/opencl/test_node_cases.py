@@ -29,7 +29,7 @@ def run(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.
     return run_executable(lb.compile(module, module.targets[0]), feeds)
 
 
-@pytest.mark.sample(40, rarer=3)  # PoCL takes a quarter of a second to begin a program
+@pytest.mark.sample(24, rarer=3)  # PoCL takes a quarter of a second to begin a program
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", [name for name in NAMES if not any(each in name for each in ON_THE_CPU)])
 def test_node(target: str, name: str) -> None:

@@ -138,6 +138,7 @@ def test_comparisons_of_integers(dtype: Any, number: int) -> None:
     same(found, wanted)
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("number", range(16))
 @pytest.mark.parametrize("dtype", [*FLOATS, np.float16])
 def test_comparisons_of_floats(dtype: Any, number: int) -> None:

@@ -119,6 +119,7 @@ def test_the_second_process_compiles_nothing(folder: Path, probes: int) -> None:
     assert len(first) == probes + 1 and set(first) < set(entries(folder)) and len(entries(folder)) == probes + 2
 
 
+@pytest.mark.full
 def test_the_second_process_runs_a_program(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "add.lbx"
     code = f"""

@@ -75,7 +75,7 @@ def test_speech_detector_with_the_cpu(plain: Device) -> None:
     close(outputs(executable, plain, feeds), reference(file.read_bytes()).run(None, feeds))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 def test_half_of_a_model_on_the_cpu(device: Device) -> None:
     """Nothing is copied in a run where both use one memory, coherent or not; else what crosses is."""
     x = line_of_text(48, 192)

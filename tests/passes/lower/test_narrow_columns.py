@@ -77,6 +77,7 @@ def test_products_are_right(m: int, n: int, k: int) -> None:
     assert (abs(y - x.astype(np.float64) @ w) <= 2.0**-24 * k * (abs(x.astype(np.float64)) @ abs(w))).all()
 
 
+@pytest.mark.full
 @given(st.integers(1, 40), st.integers(1, 70))
 @example(30, 49)
 @example(30, 17)

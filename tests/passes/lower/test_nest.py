@@ -17,6 +17,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("operator", OPERATORS)

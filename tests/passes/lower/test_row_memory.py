@@ -133,6 +133,7 @@ def matmul(p: PrimBuilder, m: int, n: int, k: int) -> None:
     )
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("shape", "where"),

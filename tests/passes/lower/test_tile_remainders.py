@@ -47,7 +47,7 @@ def check(schedule: str, epilogue: str, live: bool, n: int, target: str) -> None
         )  # next to a number that rounds either way
 
 
-@pytest.mark.sample(11, rarer=3)
+@pytest.mark.sample(7, rarer=3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("epilogue", EPILOGUES)
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -49,7 +49,7 @@ def model(between: str, batch: int, channels: int) -> ModelProto:
     return made
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=256 -vector-registers=16"])
 @pytest.mark.parametrize(("batch", "channels"), [(1, 32), (2, 24)])
 @pytest.mark.parametrize("between", BETWEEN)

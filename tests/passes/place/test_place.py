@@ -271,6 +271,7 @@ PLACES = st.sampled_from(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=10)
 @given(st.dictionaries(st.sampled_from(["conv", "relu", "conv2", "add", "sigmoid", "x"]), PLACES))
 def test_what_was_requested_holds_after_every_pass_and_prints_and_parses(places):
