@@ -8,6 +8,7 @@ from landbridge.cli.machine_limits import measured_limits
 from landbridge.targets import Target
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=generic"])
 def test_each_level_has_a_bandwidth(target: str) -> None:
     limits = measured_limits(Target(target), 1)

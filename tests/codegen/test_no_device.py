@@ -34,6 +34,7 @@ print("compiled")
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("target", ["llvm", "c", "llvm -mcpu=x86-64-v3"])
 def test_compiling_imports_nothing_of_the_run_side(target: str) -> None:
     """No device can be asked by code that was never loaded."""

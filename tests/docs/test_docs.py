@@ -30,7 +30,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(match["language"], match["text"]) for match in _BLOCK.finditer(page.read_text())]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))], ids=lambda page: page.stem
 )

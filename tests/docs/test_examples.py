@@ -93,6 +93,7 @@ def test_pixels_are_normalized_as_in_training():
     assert not line[..., 96:].any()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("size", [(640, 480), (400, 300)], ids=["as the network takes it", "resized"])
 def test_the_loop_over_frames_reads_them_in_place(tmp_path, size):
     """A video of the picture, moved from frame to frame."""

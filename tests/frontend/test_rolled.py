@@ -45,6 +45,7 @@ def kinds(executable: lb.Executable) -> list[type]:
     return [type(each) for each in flattened(executable.main.instructions)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("trips", [1, 2, 3, 100])
 def test_a_scan_of_a_known_number_of_steps(trips, target):

@@ -69,6 +69,7 @@ def x_of(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_linear_classifier(transform: str, classes: int) -> None:

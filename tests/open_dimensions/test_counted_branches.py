@@ -53,6 +53,7 @@ def expect_as_onnxruntime(condition: str, branches: str) -> None:
         np.testing.assert_allclose(np.asarray(session(rows)[0]), expected, rtol=1e-6, strict=True)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_each_way_to_ask(condition: str) -> None:
     expect_as_onnxruntime(condition, "a default")

@@ -58,6 +58,7 @@ def test_extents_may_be_zero(name: str) -> None:
     expect_as_onnxruntime(model, [[noise(n, m, 4)] for n, m in sizes])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("inputs", "body", "values"),
     [

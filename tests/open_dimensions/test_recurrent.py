@@ -39,6 +39,7 @@ def check(model: onnx.ModelProto, session: lb.Session, steps: int, batch: int) -
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE * largest)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("states", [False, True])
 @pytest.mark.parametrize("kind", GATES)
 def test_a_batch_of_any_size(kind: str, states: bool) -> None:

@@ -49,6 +49,7 @@ def truth(equation: str, arrays: Sequence[Array]) -> Array:
     return np.asarray(np.einsum(equation, *(a.astype(np.float64) for a in arrays)))
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(("equation", "shapes"), CASES)
 def test_values(equation: str, shapes: Shapes) -> None:
     arrays = given(shapes)

@@ -210,6 +210,7 @@ def test_frames_of_an_open_signal() -> None:
         assert off(np.asarray(y), np.fft.rfft(frames), np.abs(frames).sum(-1, keepdims=True)) <= USUAL * EPS["float32"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("attributes", [{}, {"inverse": 1, "onesided": 1}])
 @pytest.mark.parametrize("points", [16, 160, 509])
 def test_open_extents_are_cut_or_get_zeros(points: int, attributes: dict[str, int]) -> None:

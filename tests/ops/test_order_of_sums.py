@@ -67,6 +67,7 @@ def test_equal_terms_give_equal_sums(
     assert abs(float(found.flat[0]) - want) <= scale * EPSILON[dtype]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("extent", [992, 1000, 1003])
 def test_tails_of_a_classifier(extent: int, target: str) -> None:

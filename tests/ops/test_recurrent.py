@@ -35,6 +35,7 @@ def test_sizes(kind: str, batch: int, hidden: int) -> None:
     check(model, lb.Session(lb.compile(model)))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("kind", "facts"),
     [

@@ -113,6 +113,7 @@ def test_an_image_that_is_not_there_reads_the_nearest() -> None:
         lb.Session(lb.compile(made, check_indices=True))(*given.values())
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])

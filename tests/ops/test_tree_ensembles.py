@@ -119,6 +119,7 @@ def test_trees_of_all_shapes(leaves: list[int], modes: list[str], chain: bool) -
     check("TreeEnsembleRegressor", samples(70, 4), [(1, 2)], n_targets=1, base_values=[0.25], **forest.attributes())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("votes", "trees"), [(1, [0, 1, 1, 2]), (1, [0, 0, 0, 1]), (2, [0, 1])])
 @pytest.mark.parametrize("how", ["AVERAGE", "MIN"])
 def test_targets(votes: int, trees: list[int], how: str) -> None:
@@ -255,6 +256,7 @@ def test_infinity_and_nan_are_told_apart() -> None:
     check("TreeEnsembleRegressor", x, [(1, 2)], n_targets=1, **attributes | {"nodes_values": values.tolist()})
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("how", ["AVERAGE", "SUM", "MIN", "MAX"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_leaves_that_are_apart(how: str, dtype: type) -> None:

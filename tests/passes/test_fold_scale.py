@@ -115,6 +115,7 @@ def test_no_fold_changes_more_than_roundings(steps):
     np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(want[is_number]))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("reader", "left"),
     [

@@ -127,6 +127,7 @@ def test_in_small_steps_around_the_stack_of_a_thread(work: str, tmp_path: Path) 
     assert not wrong
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("work", ["load", "compile"])
 def test_few_files(work: str, tmp_path: Path) -> None:
     found = swept(work, "files", range(3, 10), tmp_path)

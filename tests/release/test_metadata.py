@@ -44,6 +44,7 @@ def links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)]+)\)", prose)
 
 
+@pytest.mark.full
 def test_the_description_renders(built: BuiltFiles) -> None:
     command = [sys.executable, "-P", "-m", "twine", "check", "--strict", str(built.wheel), str(built.source)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -34,7 +34,7 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
     registry.unregister(Board.name)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "shape"), MODELS)
 def test_it_is_silent_and_gives_the_same(name: str, model: str, shape: tuple[int, ...]) -> None:
     frames = [np.random.default_rng(seed).random(shape, np.float32) for seed in range(2)]

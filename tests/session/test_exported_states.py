@@ -42,7 +42,7 @@ class Theirs:
             self.past = {name: value[:, :, :length].copy() for name, value in self.past.items()}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_history_as_onnxruntime_has_it(name: str) -> None:
     """A prompt, steps, a draft that is refused; the caches stay where they are, and a step writes its own rows."""
@@ -74,7 +74,7 @@ def test_a_history_as_onnxruntime_has_it(name: str) -> None:
         np.testing.assert_array_equal(tensor.numpy(), before[past])
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FORMS)
 def test_beams_are_forks(name: str) -> None:
     """Two continuations of one prompt: each as onnxruntime continues it from its own copy."""

@@ -31,6 +31,7 @@ def device_named(name: str) -> lb.Device:
     return lb.device("cpu") if name == "cpu" else first_instance(name)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("frame_name", ["float32", "pitched uint8"])
 @pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan"])
 def test_each_way_copies_what_its_name_says_and_gives_the_same(seed, name, frame_name):
@@ -47,6 +48,7 @@ def test_each_way_copies_what_its_name_says_and_gives_the_same(seed, name, frame
         np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4, err_msg=way)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan"])
 def test_a_preloaded_counter_sees_no_copy_where_both_ends_are_in_place(seed, name):
     size = seed.Size(48, 64, 256)

@@ -118,6 +118,7 @@ class Pools:
         self.destroy: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(image.address(abi.POOL_DESTROY_SYMBOL))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_each_record_says_what_every_thread_does(threads: int) -> None:
     image = load_image(_image())

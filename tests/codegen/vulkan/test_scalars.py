@@ -85,6 +85,7 @@ _DIVIDING = {
 }
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("op", _WRAPPING, ids=lambda op: op.name)
 def test_integers(op: type[Operation], dtype: Any) -> None:
@@ -116,6 +117,7 @@ def test_shifts(dtype: Any) -> None:
     same(binary(arith.ShRUIOp, a, bits), (unsigned(a) >> unsigned(bits)).view(dtype))
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("number", range(10))
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
 def test_comparisons_of_integers(dtype: Any, number: int) -> None:
@@ -209,6 +211,7 @@ def test_roundings(op: type[Operation], dtype: Any) -> None:
     same(unary(op, a, fastmath=FastMathFlagsAttr("none")), _ROUNDINGS[op](a).astype(dtype))
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("source", [*FLOATS, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("result", INTEGERS)
 @pytest.mark.parametrize("sign", ["s", "u"])

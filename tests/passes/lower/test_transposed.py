@@ -96,6 +96,7 @@ def test_transpose_of_any_shape(case: tuple[tuple[int, ...], list[int]], dtype: 
     assert (transposed(x, permutation, target) == x.transpose(permutation)).all()
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("target", TARGETS[:3])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 8, 11, 16])
 def test_both_sides_meet_in_one_kernel(channels: int, target: str) -> None:

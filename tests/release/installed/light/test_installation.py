@@ -83,6 +83,7 @@ def test_nothing_is_copied(fixed: Any) -> None:
     assert moves.total_bytes == 0 and y.tobytes() == fixed.outputs[0].tobytes()
 
 
+@pytest.mark.full
 def test_commands(fixed: Any) -> None:
     done = command("--version")
     assert done.returncode == 0 and f"landbridge {lb.__version__} (" in done.stdout
