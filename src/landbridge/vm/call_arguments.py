@@ -97,8 +97,8 @@ class CallArguments:
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
     def release(self) -> None:
-        """Release what the last call kept alive."""
-        for slot in self._slots:
+        """Release what the last call kept alive; states stay."""
+        for slot in (*self.inputs, *self.outputs):
             slot.owner = None
 
     def check_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
