@@ -87,6 +87,7 @@ GOOD = floats(2, 3, 4)
 UNALIGNED = np.zeros(4 * 24 + 1, np.uint8)[1:].view(np.float32).reshape(2, 3, 4)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [

@@ -60,7 +60,7 @@ def fed(rng: np.random.Generator) -> dict[str, Any]:
     return {**floats, "at": rng.integers(0, EXTENT, (2, 1)), "places": places, "rows": rows}
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(400))
 def test_drawn_graphs(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -31,6 +31,7 @@ def test_a_product_is_two_operations_a_term_and_its_operands_once() -> None:
     assert facts.weighed
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kernel", "stride", "pad", "size"), [(3, 1, 1, 8), (5, 2, 2, 9), (1, 1, 0, 4), (7, 2, 3, 20)])
 def test_padding_of_windows_is_no_work(kernel: int, stride: int, pad: int, size: int) -> None:
     node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[stride] * 2, pads=[pad] * 4)

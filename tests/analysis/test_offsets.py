@@ -77,6 +77,7 @@ def test_offsets_are_multiples_of_what_the_target_states(alignment: int) -> None
     assert all(offset % alignment == 0 for offset in offsets_of_arguments(lb.compile(network(), aligned(alignment))))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "aligned", "opencl", "both"])
 def test_results_are_the_same(target: str) -> None:
     device = lb.device("cpu") if target in ("llvm", "aligned") else first_instance("opencl")

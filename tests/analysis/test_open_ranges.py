@@ -70,6 +70,7 @@ def shrunk(function: func.FuncOp) -> Iterator[tuple[int, func.FuncOp]]:
             yield number, copy
 
 
+@pytest.mark.sample(2)
 def test_an_operand_that_is_too_small_is_seen(kernels: list[func.FuncOp]) -> None:
     """A kernel writes the last element of its result, but where that is a part of a larger one (``parts``)."""
     whole = partial = 0
@@ -82,6 +83,7 @@ def test_an_operand_that_is_too_small_is_seen(kernels: list[func.FuncOp]) -> Non
     assert whole > partial // 2
 
 
+@pytest.mark.sample(2)
 def test_words_of_other_sizes_are_seen(kernels: list[func.FuncOp]) -> None:
     """A word that is one more leads out of an operand, but where others bound the same index, or it splits work."""
     seen = total = 0
@@ -95,6 +97,7 @@ def test_words_of_other_sizes_are_seen(kernels: list[func.FuncOp]) -> None:
     assert seen > total // 4
 
 
+@pytest.mark.sample(2)
 def test_an_index_that_is_one_more_is_seen(kernels: list[func.FuncOp]) -> None:
     """The last stores of a kernel, an element further; those of all but the last columns stay inside."""
     caught = total = 0

@@ -170,14 +170,14 @@ def test_any_arguments(folder: Path, request: pytest.FixtureRequest) -> None:
     limits(given(command_lines())(check))()
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("command", ["run", "compare", "bench", "trace"])
 @pytest.mark.parametrize("file", ARRAYS)
 def test_any_file_as_an_input(folder: Path, command: str, file: str) -> None:
     check([command, "add.onnx", "--input", f"x={file}", *(["--repeat", "1"] if command == "run" else [])])
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("command", sorted(set(OPTIONS) - {"devices", "targets"}))
 @pytest.mark.parametrize("file", [*MODELS, *SPECIAL])
 def test_any_file_as_a_model(folder: Path, command: str, file: str) -> None:

@@ -58,7 +58,7 @@ def reported(command: list[str], folder: Path, environment: dict[str, str]) -> l
     return [line.strip() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -74,7 +74,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_that_a_command_prints_acts_on_a_terminal(command: str, as_json: bool, tmp_path: Path) -> None:

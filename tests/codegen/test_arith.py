@@ -134,7 +134,7 @@ def run(image: LoadedImage, name: str, result: str, *inputs: Array) -> Array:
     return out
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("mark", ["s", "v"])
 @pytest.mark.parametrize("op", INT_BINARY)
 def test_integer_operations(image: LoadedImage, op: str, mark: str) -> None:

@@ -41,6 +41,7 @@ def test_sums_of_byte_dots(target: Target) -> None:
         np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     ("body", "factors"),
     [

@@ -126,6 +126,7 @@ def image(target: Target) -> LoadedImage:
     return build(KERNELS, target)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("begin", "end"), [(0, 16), (3, 4), (5, 5), (7, 2)])
 def test_loops_carry_values(image: LoadedImage, begin: int, end: int) -> None:
     a, b = np.linspace(0.5, 1.5, 16).astype(np.float32), np.zeros(2, np.float32)

@@ -207,7 +207,7 @@ def test_indices_from_memory(image: LoadedImage) -> None:
     assert b.tolist() == [70, 0, 30, 30]
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("element", ["int8", "int16"])
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32])
 def test_a_masked_store_of_narrowed_lanes_writes_these_alone(element: str, lanes: int, target: Target) -> None:

@@ -56,7 +56,7 @@ def same(got: Array, want: Array) -> None:
     np.testing.assert_array_equal(got[is_number].view(np.uint8), want[is_number].view(np.uint8))
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("lanes", [0, 8])
 @pytest.mark.parametrize("wide", WIDE)
 @pytest.mark.parametrize("narrow", NARROW)
@@ -143,6 +143,7 @@ def _kernels_of_few(extent: int, lanes: int) -> str:
     )
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3", "icelake-server"])
 @pytest.mark.parametrize(("extent", "lanes"), [(1, 0), (2, 0), (8, 8)])
 def test_values_are_retained_as_their_bits(extent: int, lanes: int, cpu: str) -> None:

@@ -41,7 +41,7 @@ METHODS = sorted({
 ANSWERS = sorted(rubbish(Device(Board(), 0)))
 
 
-@pytest.mark.sample(4, rarer=3)
+@pytest.mark.sample(2, rarer=3)
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_rubbish(method, answer):

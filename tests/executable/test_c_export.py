@@ -137,6 +137,7 @@ def check(executable: Executable, inputs: list[Array], folder: Path, *flags: str
         assert ours.tobytes() == np.asarray(theirs).tobytes()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("separate", [False, True], ids=["inside", "separate"])
 @pytest.mark.parametrize("flags", [("-std=c99",), ("-x", "c++", "-std=c++17")], ids=["c99", "c++"])
 def test_convolutions(tmp_path: Path, flags: tuple[str, ...], separate: bool) -> None:

@@ -61,7 +61,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_with_an_output(model: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.chdir(model.parent)

@@ -93,6 +93,7 @@ def test_what_is_only_appended_to_is_no_program_by_itself(name: str) -> None:
     assert not segments_of(program)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", BY_TRIPS)
 def test_what_is_read_too_grows_from_trip_to_trip(name: str) -> None:
     trips = (1, 3, 8)

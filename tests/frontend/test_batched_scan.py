@@ -17,6 +17,7 @@ TEXT = """<ir_version: 3, opset_import: ["": 8]> g ({lengths}float[{b}, 2] initi
         ({first}, initial, x) }}"""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("back", [0, 1])
 @pytest.mark.parametrize(("rows", "steps"), [(1, 3), (3, 5), (2, 150)])
 def test_each_row_of_a_batch_is_scanned(rows: int, steps: int, back: int) -> None:

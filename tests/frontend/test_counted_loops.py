@@ -46,6 +46,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", CASES)
 def test_open_steps(case: str) -> None:
     first, step, ends = CASES[case]

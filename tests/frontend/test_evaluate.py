@@ -132,7 +132,7 @@ def check_equal(found: Sequence[Array], wanted: Sequence[Array], op_types: set[s
         np.testing.assert_array_equal(x, y)  # NaN and zeros of either sign are equal
 
 
-@pytest.mark.sample(19)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("name", NAMES)
 def test_folded_as_run(name: str) -> None:
     case = node_cases.cases()[name]
@@ -219,6 +219,7 @@ def node_model(op: str, opset: int, inputs: Sequence[Array | None], attributes: 
     return onnx.shape_inference.infer_shapes(made)
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("name", NODES)
 def test_as_onnxruntime(name: str) -> None:
     op, opset, inputs, attributes, outputs = NODES[name]

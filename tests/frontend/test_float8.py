@@ -37,7 +37,7 @@ def check(proto: ModelProto) -> None:
     np.testing.assert_allclose(np.asarray(found), session.run(None, {"x": X})[0], rtol=1e-6)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("has_zero", [False, True])
@@ -51,6 +51,7 @@ def test_scaled_weights(kind: int, axis: int | None, has_zero: bool) -> None:
     check(model(f"d = DequantizeLinear {attributes} ({given})", weights, scales, *([zeros] if has_zero else [])))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_weights_that_are_cast_or_moved(kind: int) -> None:
     narrow = helper.make_tensor("w", kind, X.shape, WEIGHTS)

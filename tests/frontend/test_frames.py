@@ -85,6 +85,7 @@ def coordinates(old: int, new: int) -> np.ndarray:
     return np.clip((np.arange(new) + 0.5) * old / new - 0.5, 0, old - 1)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize(("old", "new"), [((12, 18), (6, 6)), ((7, 5), (16, 9)), ((8, 30), (8, 10)), ((9, 4), (3, 8))])
 def test_resized_as_onnxruntime_resizes(mode, old, new):

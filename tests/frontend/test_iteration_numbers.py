@@ -123,6 +123,7 @@ def test_a_condition_ends_it_and_the_rows_until_then_are_the_result() -> None:
     check(counting(60, WRITTEN, ends, "first = Constant<value_ints=[0]>() all = Slice(o, first, k, one)"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "start",
     [

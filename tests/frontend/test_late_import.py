@@ -30,6 +30,7 @@ def printed(code: str, folder: Path) -> str:
     return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [

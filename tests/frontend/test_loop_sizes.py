@@ -88,7 +88,7 @@ def agree(model: ModelProto, *given: dict[str, Any], may_refuse: bool = False) -
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_the_size_of_what_grows_ends_it(size, condition):
@@ -96,6 +96,7 @@ def test_the_size_of_what_grows_ends_it(size, condition):
     agree(loop(grows), *feeds((0, 1, 3, 7, 8, 9), (0, 1, 3, 20)))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("count", ["", "one"])
 @pytest.mark.parametrize(("given", "lengths"), [("float[P] x", (0, 1, 5)), ("float[0] x", (0,)), ("float[3] x", (3,))])
 def test_what_ends_it_begins_with_any_length(given, lengths, count):
@@ -108,6 +109,7 @@ def test_rows_beside_what_ends_it():
     agree(loop(grows + " row = ReduceSum<keepdims = 0>(b)", row="row"), *feeds((0, 1, 5, 9), (0, 1, 20)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["the first goes", "the last goes", "two go", "the first half stays"])
 def test_what_shrinks_to_nothing(change):
     agree(loop(f"{CHANGES[change].format('a', 'b')} on = Identity(go)"), *feeds((0, 1, 2, 7), (0, 1, 2, 9)))
@@ -146,7 +148,7 @@ def test_one_that_shrinks_as_another_grows():
     agree(onnx.parser.parse_model(text), *given)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn_bodies(seed):
     """Bodies of a few changes of the size, ended by it or not."""

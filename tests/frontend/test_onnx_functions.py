@@ -18,7 +18,7 @@ WITH_CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", node_cases.names(WITH_CASES, "_expanded"))
 def test_stored_results(name: str) -> None:
     node_cases.check(name, Target("llvm"))

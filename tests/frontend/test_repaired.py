@@ -139,6 +139,7 @@ def test_sparse_weights(indices: list[int] | list[list[int]]) -> None:
     check(proto)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("is_attribute", [False, True])

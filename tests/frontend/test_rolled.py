@@ -45,7 +45,7 @@ def kinds(executable: lb.Executable) -> list[type]:
     return [type(each) for each in flattened(executable.main.instructions)]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("trips", [1, 2, 3, 100])
 def test_a_scan_of_a_known_number_of_steps(trips, target):
@@ -90,6 +90,7 @@ def test_a_loop_whose_body_reads_the_number_of_the_trip(target):
     assert Loop in kinds(check(proto, {"x": vectors(0), "table": vectors(1, 60)}, target))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("trips", [-1, 0, 1, 2, 70])
 @pytest.mark.parametrize("computed", [False, True])
 def test_a_trip_count_that_a_run_says(trips, computed):
@@ -101,6 +102,7 @@ def test_a_trip_count_that_a_run_says(trips, computed):
     assert Loop in kinds(check(proto, {"x": vectors(0), "n": np.asarray(trips, np.int64)}))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("go", [True, False, None])
 @pytest.mark.parametrize("most", [None, 3, 100])
 def test_a_loop_that_its_condition_ends(go, most):

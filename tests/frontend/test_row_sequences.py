@@ -34,7 +34,7 @@ def feed(count: int, **more: Any) -> dict[str, Any]:
     return {"n": np.array(count), "x": np.arange(6, dtype=np.float32).reshape(2, 3), **more}
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", [EMPTY, "s0 = SequenceConstruct(x)"])
 @pytest.mark.parametrize(
     ("axis", "new", "outputs"),

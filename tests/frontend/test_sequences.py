@@ -68,6 +68,7 @@ def test_parts_of_declared_sizes_and_a_new_axis() -> None:
     np.testing.assert_array_equal(z, np.stack([X[0], X[1]], 1)[None])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("sizes", [[1, 3, 2], [0, 6, 0]])
 @pytest.mark.parametrize("kind", ["int64", "float"])
 def test_parts_of_sizes_that_come_with_the_run(kind: str, sizes: list[int]) -> None:

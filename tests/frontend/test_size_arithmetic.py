@@ -34,6 +34,7 @@ def model(body: str) -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_a_part_of_a_constant_is_as_long_as_an_input(name: str) -> None:
     made = model(BODIES[name])

@@ -92,6 +92,7 @@ def test_found(name: str, number: int) -> None:
     check(name, FOUND[name][number])
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", TARGETS)
 def test_random(name: str) -> None:
     seeds = target(name).SEEDS

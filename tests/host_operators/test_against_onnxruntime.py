@@ -69,7 +69,7 @@ def x_of(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_linear_classifier(transform: str, classes: int) -> None:
@@ -106,7 +106,7 @@ def test_what_prepares_samples() -> None:
     compare(ml("ArrayFeatureExtractor", ["x", "at"], ["y"]), {"x": x}, [(1, 2)], {"at": np.array([2, 0])})
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

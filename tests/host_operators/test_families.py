@@ -34,7 +34,7 @@ _CASES = {
 }
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", sorted(_CASES))
 def test_the_suite(name: str) -> None:
     _CASES[name](unittest.TestCase())

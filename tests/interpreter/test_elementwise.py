@@ -63,7 +63,7 @@ def check(op: str, arrays: Sequence[Array], **attributes: Any) -> None:
     )
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [(op, d) for op, d in product(UNARY, ["float32", "float16", "bfloat16", "float64"]) if takes(op, d, 22)],
@@ -72,7 +72,7 @@ def test_functions(op: str, dtype: str) -> None:
     check(op, [grid(dtype, 20_000)])
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("op", "dtype"), [(op, d) for op, d in product(BINARY, ["float32", "float16"]) if takes(op, d, 22)]
 )
@@ -80,7 +80,7 @@ def test_functions_of_two(op: str, dtype: str) -> None:
     check(op, pairs(dtype, 4000), **({"fmod": 1} if op == "Mod" else {}))
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [
@@ -102,7 +102,7 @@ def test_integers(op: str, dtype: str) -> None:
 KINDS = ["float32", "float16", "bfloat16", "float64", "bool", *INTEGERS]
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(("source", "to"), [(a, b) for a, b in product(KINDS, KINDS) if a != b])
 def test_casts(source: str, to: str) -> None:
     import onnx

@@ -146,6 +146,7 @@ def test_updates_of_one_element_come_one_after_the_other(reduction: str) -> None
     np.testing.assert_array_equal(folded, run_node("ScatterND", given, (), reduction=reduction)[0])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("exclusive", [0, 1])
 @pytest.mark.parametrize("reverse", [0, 1])

@@ -46,6 +46,7 @@ def test_a_pitched_frame_is_used_where_it_lies(name):
     np.testing.assert_array_equal(out, seen_of(frames[1]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.{FallbackWarning.__name__}")
 @pytest.mark.parametrize("name", ["opencl", "vulkan"])
 @pytest.mark.parametrize("resize", ["nearest", "linear"])

@@ -68,7 +68,7 @@ def run(session: lb.Session, expected: np.ndarray) -> list[tuple[str, int]]:
     return [(move.cause, move.nbytes) for move in moves if not move.is_kernel]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", ["device", "cpu"])
 @pytest.mark.parametrize("nodes", ["relu", "conv*", "sigmoid", "[ac]*", "*"])
 def test_nothing_is_copied_where_memory_is_shared(device, target, expected, first, nodes):

@@ -110,7 +110,7 @@ def run(monkeypatch: pytest.MonkeyPatch, api: Uncached, last: str = "Tanh") -> t
     return [c.is_view for c in exe.crossings], [move.nbytes for move in moves if not move.is_kernel]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("coherent", [True, False], ids=["coherent", "barriers"])
 @pytest.mark.parametrize(
     ("read", "write", "views"),

@@ -190,6 +190,7 @@ def test_many_threads(model: str, x: np.ndarray) -> None:
     both(program)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("names", "feed", "kind"),
     [
@@ -309,6 +310,7 @@ def test_extents_that_the_file_does_not_know() -> None:
     both(program)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16, bool, np.uint8])
 def test_a_dtype_that_the_model_does_not_take_is_reported_in_the_same_words(model: str, dtype: Any) -> None:
     def program(onnxruntime: ModuleType) -> Any:

@@ -58,6 +58,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", CASES)
 def test_as_onnxruntime_gives_them(case: str) -> None:
     labels, maps, handed_on = CASES[case]

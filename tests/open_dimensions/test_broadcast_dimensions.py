@@ -63,7 +63,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_both_runs_work(name: str, tmp_path: Path) -> None:
     inputs, body, runs = CASES[name]

@@ -53,12 +53,13 @@ def expect_as_onnxruntime(condition: str, branches: str) -> None:
         np.testing.assert_allclose(np.asarray(session(rows)[0]), expected, rtol=1e-6, strict=True)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_each_way_to_ask(condition: str) -> None:
     expect_as_onnxruntime(condition, "a default")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("branches", BRANCHES)
 def test_what_is_done_of_nothing(branches: str) -> None:
     for condition in ("Greater", "Equal"):

@@ -48,6 +48,7 @@ EXTENTS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", EXTENTS)
 def test_extents_may_be_zero(name: str) -> None:
     rank = {"flat": 2, "sum": 2, "size": 0}.get(name, 3)
@@ -58,7 +59,7 @@ def test_extents_may_be_zero(name: str) -> None:
     expect_as_onnxruntime(model, [[noise(n, m, 4)] for n, m in sizes])
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("inputs", "body", "values"),
     [

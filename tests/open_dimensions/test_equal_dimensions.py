@@ -63,7 +63,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_extents_that_have_to_be_equal(name: str) -> None:
     inputs, outputs, body, x, z = CASES[name]

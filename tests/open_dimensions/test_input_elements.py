@@ -72,6 +72,7 @@ def feed(operator: str) -> np.ndarray:
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("operator", CASES)
 def test_one_program_runs_for_every_value(operator: str) -> None:
     _, _, constants, dims, values = CASES[operator]

@@ -68,7 +68,7 @@ BOTH_ENDS = """ends (float[n, t, 4] x) => (float[n, 3, 4] y) {
 }"""
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "ranges", "sizes"),
     [

@@ -142,7 +142,7 @@ def arrays(session: lb.Session, feeds: Mapping[str, np.ndarray]) -> list[np.ndar
     return [np.array(np.from_dlpack(found)) for found in session(feeds).values()]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_a_program_of_the_size(executables: dict[str, lb.Executable], name: str) -> None:
     executable, case = compiled(executables, name), CASES[name]
@@ -165,7 +165,7 @@ def test_results_are_those_of_a_program_of_the_size(executables: dict[str, lb.Ex
     assert program.session is not None and {each.session for each in session._instances.values()} == {program.session}  # type: ignore[attr-defined]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_a_compile_for_the_size(executables: dict[str, lb.Executable], name: str) -> None:
     case = CASES[name]

@@ -261,7 +261,7 @@ def expected(made: onnx.ModelProto, given: dict[str, Array]) -> Array:
     return np.asarray(result)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
 @pytest.mark.parametrize("way", VARIANTS)
 @pytest.mark.parametrize("name", CASES)

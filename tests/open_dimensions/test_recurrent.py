@@ -39,7 +39,7 @@ def check(model: onnx.ModelProto, session: lb.Session, steps: int, batch: int) -
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE * largest)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("states", [False, True])
 @pytest.mark.parametrize("kind", GATES)
 def test_a_batch_of_any_size(kind: str, states: bool) -> None:
@@ -62,7 +62,7 @@ OPEN: dict[str, onnx.ModelProto] = {
 }
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", OPEN)
 def test_any_number_of_steps(name: str, target: str) -> None:

@@ -34,7 +34,7 @@ KINDS = {
 }
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("transform", TRANSFORMS)

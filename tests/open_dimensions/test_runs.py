@@ -71,7 +71,7 @@ def case(request: pytest.FixtureRequest) -> tuple[str, Case]:
     return name, Case(name, target)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_every_size_is_right(case: tuple[str, Case], data: st.DataObject) -> None:
@@ -84,7 +84,7 @@ def test_every_size_is_right(case: tuple[str, Case], data: st.DataObject) -> Non
         assert np.abs(array - expected).max() <= TOLERANCE * max(1, np.abs(expected).max())
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_as_a_program_of_one_size(case: tuple[str, Case]) -> None:
     name, c = case
     values = {dim: legal(declared)[1] for dim, declared in DIMS[name].items()}

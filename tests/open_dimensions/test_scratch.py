@@ -35,6 +35,7 @@ def check(session: lb.Session, *shape: int) -> None:
     assert np.abs(found / exact - 1).max() < TOLERANCE
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_rows_of_any_number_and_length(target: str, threads: int) -> None:

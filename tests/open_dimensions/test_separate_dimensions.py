@@ -24,7 +24,7 @@ OTHERS = re.compile(
 )
 
 
-@pytest.mark.sample(5, rarer=3)
+@pytest.mark.sample(3, rarer=3)
 @pytest.mark.parametrize("name", separate_cases.names())
 def test_right_or_refused_for_a_reason(name: str) -> None:
     found = separate_cases.outcome(name)

@@ -43,7 +43,7 @@ def test_what_grows_again_must_fit_what_it_is_put_beside() -> None:
         session(np.zeros((1, 2, 6, 8), np.float32))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("dtype", [1, 11, 6])  # float, double, int32
 def test_places_counted_in_numbers_of_another_kind(dtype: int, target: str) -> None:

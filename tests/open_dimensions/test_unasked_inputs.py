@@ -135,7 +135,7 @@ def expect_as_onnxruntime(session: lb.Session, name: str) -> None:
         np.testing.assert_allclose(np.asarray(found), expected, 1e-5, 1e-6)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes_are_read_by_runs(name: str, target: str) -> None:
@@ -144,7 +144,7 @@ def test_sizes_are_read_by_runs(name: str, target: str) -> None:
     expect_as_onnxruntime(lb.Session(executable, num_threads=1), name)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", CHOICES)
 def test_an_axis_chooses_the_program(name: str, target: str) -> None:
@@ -181,6 +181,7 @@ def test_what_is_bound_is_read_again_by_each_run() -> None:
         np.testing.assert_array_equal(np.asarray(session.get_output(0)), x.max(axis[0]))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -256,6 +257,7 @@ def test_their_ranges_may_be_declared() -> None:
         session(np.ones((6, 20), np.float32), np.array([1]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["Reshape", "Pad", "TopK", "Trilu"])
 def test_data_say_what_an_input_may(name: str) -> None:
     """The same values, computed from floats: open extents of ``x`` stay as wide as they are."""

@@ -37,7 +37,7 @@ def drawn(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
     return np.where(rng.random(shape) < 0.2, ends, values)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("shape", "bytes_", "kind"), list(product(SHAPES, KINDS_OF_BYTES, KINDS)))
 def test_products(shape: tuple[int, int, int], bytes_: tuple[str, int, str, int], kind: str) -> None:
     rows, depth, columns = shape
@@ -48,6 +48,7 @@ def test_products(shape: tuple[int, int, int], bytes_: tuple[str, int, str, int]
     np.testing.assert_array_equal(found, (x.astype(np.int64) - zero) @ (w.astype(np.int64) - weight_zero))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("known", [True, False])
 def test_a_zero_point_for_each_row_and_leading_axes(dtype: str, known: bool) -> None:
@@ -65,7 +66,7 @@ def test_a_zero_point_for_each_row_and_leading_axes(dtype: str, known: bool) -> 
 KINDS_OF_RUNS = [*KINDS_OF_BYTES, ("uint8", 200, "uint8", 3), ("int8", -3, "uint8", 255)]
 
 
-@pytest.mark.sample(4, rarer=3)
+@pytest.mark.sample(2, rarer=3)
 @pytest.mark.parametrize(("shape", "bytes_", "kind"), list(product(SHAPES, KINDS_OF_RUNS, KINDS)))
 @pytest.mark.parametrize("constants", [(), (1,), (1, 3)])
 def test_products_that_the_run_brings(
@@ -79,6 +80,7 @@ def test_products_that_the_run_brings(
     np.testing.assert_array_equal(found, (x.astype(np.int64) - zero) @ (w.astype(np.int64) - weight_zero))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["llvm", "c"])
 @pytest.mark.parametrize("matrices", [True, False])
 def test_products_of_a_run_with_leading_axes_and_zero_points_of_rows_and_columns(matrices: bool, kind: str) -> None:
@@ -154,7 +156,7 @@ def convolved(x: Array, w: Array, group: int, attributes: dict[str, Any]) -> Arr
     return y.reshape(x.shape[0], outputs, height, width)
 
 
-@pytest.mark.sample(4, rarer=3)
+@pytest.mark.sample(2, rarer=3)
 @pytest.mark.parametrize(("case", "bytes_", "kind"), list(product(CONVOLUTIONS, KINDS_OF_RUNS, KINDS)))
 def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], kind: str) -> None:
     channels, height, width, outputs, kernel, group, attributes = case
@@ -167,6 +169,7 @@ def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], 
     np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_with_a_zero_point_that_the_run_knows(kind: str) -> None:
     x, w, attributes = drawn("uint8", (1, 8, 6, 6), 1), drawn("int8", (16, 8, 3, 3), 2), {"pads": [1, 0, 2, 1]}

@@ -45,7 +45,7 @@ def _case(name: str) -> tuple[ModelProto, Array]:
     return model_of(text, 18, {"i": np.array(image), "b": np.array(block)}), values
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_those_of_onnxruntime(name: str, target: str) -> None:

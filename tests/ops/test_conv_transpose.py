@@ -65,7 +65,7 @@ def check(y: Array, x: Array, w: Array, bias: Array | float = 0.0, **attributes:
     assert (np.abs(y - want) <= 8 * eps * magnitude).all()
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_values(case: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], constant: bool) -> None:

@@ -44,7 +44,7 @@ def _case(name: str, far: float = 2.0) -> tuple[str, dict[str, Array]]:
     return text, feeds
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_those_of_onnxruntime(name: str, target: str) -> None:

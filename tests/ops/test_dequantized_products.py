@@ -60,7 +60,7 @@ def run(model: ModelProto, x: Array, target: str) -> Sequence[Array]:
     return [np.array(y) for y in lb.Session(lb.compile(model, target), num_threads=1)(x)]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v2", "c"])
 @pytest.mark.parametrize(("op", "data", "weights", "axis", "attributes"), CASES)
 @pytest.mark.parametrize(("dtype", "scaled"), [("uint8", "channels"), ("int8", "channels"), ("uint8", "whole")])

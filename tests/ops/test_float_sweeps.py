@@ -52,7 +52,7 @@ def check(got: Array, want: Array, dtype: str, op: str, kind: str, condition: An
     assert times[worst] <= 1, f"{op}({at}) on {kind}: {got[worst]!r}, {times[worst]:.3g} bounds from {want[worst]!r}"
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"), [(n, d, k) for n, d, k in product(UNARY, FLOATS, KINDS) if takes(UNARY[n].op, d, OPSET)]
 )
@@ -77,7 +77,7 @@ def test_of_one(name: str, dtype: str, kind: str, count: int) -> None:
 LOOSE = {("Pow", "float64", "vulkan")}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [

@@ -94,7 +94,7 @@ def test_radices_multiply_to_the_points(points: int, parts: int) -> None:
     assert not plan.length or 2 * points - 1 <= plan.length < 4 * points
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("inverse", [0, 1])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("points", POINTS)
@@ -105,7 +105,7 @@ def test_each_number_of_points(points: int, parts: int, inverse: int) -> None:
     assert off(dft(x, 1, inverse=inverse), want, total) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("inverse", [0, 1])
 @pytest.mark.parametrize("points", LARGE)
 def test_many_points(points: int, inverse: int) -> None:
@@ -115,7 +115,7 @@ def test_many_points(points: int, inverse: int) -> None:
     assert off(dft(x, 1, inverse=inverse), want, total) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("points", [384, 509, 16381])
 @pytest.mark.parametrize("kind", ["impulse", "constant", "tone", "growing"])
 def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
@@ -131,7 +131,7 @@ def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
     assert off(dft(x, 1), want, magnitudes(x, 1)) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("points", [64, 90, 131])
@@ -146,7 +146,7 @@ def test_every_target_and_dtype(points: int, dtype: str, target: str) -> None:
     assert off(y, want, magnitudes(wide, 1)) <= USUAL * eps + rounding
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
 @pytest.mark.parametrize("length", [None, 20, 60, 127, 200])
 @pytest.mark.parametrize("parts", [1, 2])
@@ -165,7 +165,7 @@ def test_any_axis_cut_or_with_zeros(axis: int, length: int | None, parts: int, o
     assert off(dft(x, axis, length, onesided=onesided), want, total) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("length", [None, 40, 95, 96, 97, 200, 254])
 @pytest.mark.parametrize("bins", [9, 49, 128])
 def test_inverse_of_half_a_spectrum_is_real(bins: int, length: int | None) -> None:
@@ -178,7 +178,7 @@ def test_inverse_of_half_a_spectrum_is_real(bins: int, length: int | None) -> No
     assert off(y, want, 2 * magnitudes(x, 1) / points) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("window", [None, "constant", "input"])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("onesided", [0, 1])
@@ -210,7 +210,7 @@ def test_frames_of_an_open_signal() -> None:
         assert off(np.asarray(y), np.fft.rfft(frames), np.abs(frames).sum(-1, keepdims=True)) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("attributes", [{}, {"inverse": 1, "onesided": 1}])
 @pytest.mark.parametrize("points", [16, 160, 509])
 def test_open_extents_are_cut_or_get_zeros(points: int, attributes: dict[str, int]) -> None:

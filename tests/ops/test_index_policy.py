@@ -133,6 +133,7 @@ CHECKED = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CHECKED)
 def test_checked_programs_raise(name: str) -> None:
     text, inputs, _ = CASES[name]

@@ -50,7 +50,7 @@ ELEMENTWISE: dict[str, tuple[str, dict[str, Any], Callable[..., int]]] = {
 }
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [(n, d, k) for n, d, k in product(ELEMENTWISE, INTEGERS, KINDS) if takes(ELEMENTWISE[n][0], d)],
@@ -65,7 +65,7 @@ def test_bits_and_remainders(name: str, dtype: str, kind: str) -> None:
     np.testing.assert_array_equal(found, np.array(whole, np.uint64).astype(dtype))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("op", "reduction", "dtype", "kind"),
     [
@@ -161,7 +161,7 @@ def test_quantized_products(op: str, dtypes: tuple[str, str], columns: bool, pow
     assert not off_by_ties(found.astype(float), scaled, int(y_zero), a).any()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("values", ["both signs", "positive", "negative", "small", "large", "zeros", "halves"])
 def test_dynamic_quantization(values: str, kind: str) -> None:

@@ -75,7 +75,7 @@ _LEGAL = [
 ]
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("case", "kind"), list(product(_LEGAL, KINDS)), ids=lambda v: "-".join(v) if len(v) == 2 else v
 )
@@ -102,7 +102,7 @@ def to(dtype: str) -> dict[str, int]:
     return {"to": int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))}
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("source", "dtype", "kind"), list(product(_CAST_FROM, INTEGERS, KINDS)))
 def test_casts_of_floats_clamp(source: str, dtype: str, kind: str) -> None:
     with np.errstate(over="ignore"):

@@ -34,7 +34,7 @@ def check(made: ModelProto, x: Array, target: str = "llvm") -> None:
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize(
     "keys", [[3], [5, 2, 9, 2], [-7, 0, 100], [INTEGERS.min, -1, INTEGERS.max], range(0, 99999, 1000)]
@@ -49,6 +49,7 @@ def test_integer_keys(keys: Any, target: str) -> None:
     check(model(x, 2, np.float32, keys_int64s=keys, **floats), x, target)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 100])
 def test_float_keys(count: int) -> None:
     keys = RNG.permutation(np.linspace(-3, 3, count, dtype=np.float32)).tolist()

@@ -42,7 +42,7 @@ def test_nan_is_the_extreme_and_has_a_place(row: tuple[float, ...], dtype: str, 
     np.testing.assert_array_equal(x.reshape(-1)[at], pooled)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("row", [(-INF, -INF), (INF, 0), (INF, -INF), (NAN, 0), (-INF, 0), (1e30, 1e30), (-1e30, 3)])
 def test_exponentials_of_infinities_are_onnxruntimes(row: tuple[float, ...]) -> None:
     x = np.array([row], np.float32)
@@ -69,7 +69,7 @@ def test_slices_begin_and_end_where_onnx_says(start: int, end: int, step: int) -
     assert run_node("Slice", arrays, {1, 2, 3, 4})[0].tolist() == want
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize(("dtype", "columns"), [("float64", 120), ("float64", 24), ("float32", 120)])
 def test_the_last_panel_of_weights_ends_with_the_result(dtype: str, columns: int, target: str) -> None:
@@ -90,7 +90,7 @@ def test_equal_elements_are_normalized_to_0() -> None:
     assert not found.any()
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 @pytest.mark.parametrize("bounds", [{}, {"min": 0.0}, {"max": 1.0}, {"min": -1.0, "max": 1.0}], ids=str)

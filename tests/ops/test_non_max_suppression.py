@@ -44,7 +44,7 @@ def _compare(model: ModelProto, feeds: dict[str, Array], **options: Any) -> Arra
     return np.asarray(found)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("by_center", [0, 1])
 @pytest.mark.parametrize("least", [None, -1.0, 0.3, 2.0])

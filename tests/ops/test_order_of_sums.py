@@ -54,7 +54,7 @@ def product(op: str, a: Array, b: Array, constant: bool, target: str) -> Array:
     return run_node("MatMul", [a, b], weights, target=target)[0]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("op", "sizes", "constant", "dtype", "target"), drawn(150))
 def test_equal_terms_give_equal_sums(
     op: str, sizes: tuple[int, int, int], constant: bool, dtype: str, target: str
@@ -67,7 +67,7 @@ def test_equal_terms_give_equal_sums(
     assert abs(float(found.flat[0]) - want) <= scale * EPSILON[dtype]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("extent", [992, 1000, 1003])
 def test_tails_of_a_classifier(extent: int, target: str) -> None:
@@ -76,7 +76,7 @@ def test_tails_of_a_classifier(extent: int, target: str) -> None:
     assert (found == found.flat[0]).all()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "c", "llvm -mcpu=generic"])
 @pytest.mark.parametrize(("channels", "outputs", "side"), [(3, 16, 9), (40, 24, 7), (100, 17, 12), (7, 1, 33)])
 def test_windows_inside_an_image_give_equal_sums(channels: int, outputs: int, side: int, target: str) -> None:
@@ -90,7 +90,7 @@ def test_windows_inside_an_image_give_equal_sums(channels: int, outputs: int, si
     assert (found[:, :, 0, 1:-1] == found[:, :, 0, 1:2]).all()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("shape", [(1, 7), (3, 1000), (7, 40, 33), (17, 5000), (33, 12)])
 @pytest.mark.parametrize("axis", [0, -1])

@@ -12,6 +12,7 @@ from tests.ops.one_node import run_node
 Mode = Literal["edge", "reflect", "wrap"]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 @pytest.mark.parametrize(
     ("shape", "low", "high"),

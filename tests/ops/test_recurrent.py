@@ -26,7 +26,7 @@ def check(model: onnx.ModelProto, session: lb.Session) -> None:
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("hidden", [1, 3, 16, 20, 64, 100, 200])
 @pytest.mark.parametrize("batch", [1, 2, 9])
 @pytest.mark.parametrize("kind", GATES)
@@ -35,7 +35,7 @@ def test_sizes(kind: str, batch: int, hidden: int) -> None:
     check(model, lb.Session(lb.compile(model)))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("kind", "facts"),
     [

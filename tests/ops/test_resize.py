@@ -74,7 +74,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("mode", "transform", "by", "number", "some", "is_open"), CASES)
 def test_as_onnxruntime(mode: str, transform: str, by: str, number: int, some: bool, is_open: bool) -> None:
     roundings = ROUNDINGS[transform] if mode == "nearest" else ("round_prefer_floor",)
@@ -105,6 +105,7 @@ def test_on_the_host_as_onnxruntime(mode: str, transform: str) -> None:
             np.testing.assert_allclose(found, of_onnxruntime(made, x), rtol=0, atol=0 if mode == "nearest" else 3e-5)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize(("extent", "factor"), [(10, 0.7), (20, 0.35), (49, 1 / 49), (100, 0.29), (10, 0.6999998)])
 def test_a_factor_is_what_its_f32_stands_for(extent: int, factor: float, is_open: bool) -> None:
@@ -123,7 +124,7 @@ def test_a_factor_is_what_its_f32_stands_for(extent: int, factor: float, is_open
     np.testing.assert_array_equal(found, of_onnxruntime(made, x))
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("operand", ["scales", "sizes"])
 @pytest.mark.parametrize(("first", "given"), [("n", 0), (0, 0), (2, 0)])

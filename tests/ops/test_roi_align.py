@@ -45,7 +45,7 @@ def expected(made: ModelProto, given: dict[str, Array]) -> Array:
     return np.asarray(y)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c", "opencl"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
@@ -113,7 +113,7 @@ def test_an_image_that_is_not_there_reads_the_nearest() -> None:
         lb.Session(lb.compile(made, check_indices=True))(*given.values())
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
@@ -137,6 +137,7 @@ def test_samples_by_the_extent_of_open_images_and_regions() -> None:
         np.testing.assert_allclose(np.asarray(y), expected(made, given), rtol=0, atol=2e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("corner", [1e9, 1e30, np.inf, np.nan])
 def test_regions_far_larger_than_the_image(corner: float) -> None:
     """The work is that of the image, and cells whose samples lie outside of it are 0."""
@@ -148,6 +149,7 @@ def test_regions_far_larger_than_the_image(corner: float) -> None:
     assert np.abs(found).max() < 1e-6  # the mean of an image among very many zeros
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
 def test_adaptive_samples_of_reversed_and_empty_regions(mode: str, coordinates: str) -> None:

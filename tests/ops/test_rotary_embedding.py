@@ -34,7 +34,7 @@ def rotated(x: Array, cosines: Array, sines: Array, interleaved: bool) -> Array:
     return y
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("half", [3, 8, 10])

@@ -54,7 +54,7 @@ def run(made: ModelProto, arrays: tuple[Array, ...], target: str = "llvm", **opt
         return np.array(found)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_elements(axis: int, reduction: str) -> None:
@@ -67,7 +67,7 @@ def test_elements(axis: int, reduction: str) -> None:
     np.testing.assert_array_equal(run(made, (x, indices, updates)), elements(x, indices, updates, axis, reduction))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "c", "opencl"])
 @pytest.mark.parametrize(("depth", "reduction"), [(1, "none"), (2, "add"), (3, "none")])
 def test_slices(depth: int, reduction: str, target: str) -> None:

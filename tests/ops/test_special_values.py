@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, list[Array], int, dict[str, Any], Callable[[], Array
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("name", CASES)
 def test_special_values_are_numpys(name: str, target: str) -> None:
@@ -46,7 +46,7 @@ def test_special_values_are_numpys(name: str, target: str) -> None:
         np.testing.assert_array_equal(found, want())
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("scale", [1.0, 0.1, 3.0])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -58,7 +58,7 @@ def test_quantized_specials_saturate(dtype: type[np.generic], scale: float, targ
     np.testing.assert_array_equal(found, want)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.int32, np.int64])

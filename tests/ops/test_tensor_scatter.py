@@ -35,7 +35,7 @@ def written(feeds: dict[str, Array], axis: int, circular: bool) -> Array:
     return y
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])

@@ -10,7 +10,7 @@ from onnx import helper
 import landbridge as lb
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
 @pytest.mark.filterwarnings("error::landbridge.FallbackWarning")

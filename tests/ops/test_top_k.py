@@ -94,6 +94,7 @@ def test_extents_may_be_open(k: int) -> None:
         np.testing.assert_array_equal(values, want)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("x", [np.zeros(400), np.arange(400.0), -np.arange(400.0), np.full(400, np.nan)])
 def test_rows_that_are_in_order_already(x: Array) -> None:
     for largest in (0, 1):

@@ -103,6 +103,7 @@ ORDERED = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"]
 ALL = [*ORDERED, "BRANCH_EQ", "BRANCH_NEQ"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("leaves", "modes", "chain"),
     [
@@ -119,7 +120,7 @@ def test_trees_of_all_shapes(leaves: list[int], modes: list[str], chain: bool) -
     check("TreeEnsembleRegressor", samples(70, 4), [(1, 2)], n_targets=1, base_values=[0.25], **forest.attributes())
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("votes", "trees"), [(1, [0, 1, 1, 2]), (1, [0, 0, 0, 1]), (2, [0, 1])])
 @pytest.mark.parametrize("how", ["AVERAGE", "MIN"])
 def test_targets(votes: int, trees: list[int], how: str) -> None:
@@ -182,7 +183,7 @@ def full_trees(of: str, targets: int, seed: int = 7, depth: int = 4, count: int 
     return forest.attributes()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_what_becomes_of_scores(transform: str, positive: bool) -> None:
@@ -208,6 +209,7 @@ def test_probit_of_one_score_of_two_classes_is_refused() -> None:
         lb.compile(model)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_two_classes_that_leaves_speak_of_one_of(transform: str, positive: bool) -> None:
@@ -256,7 +258,7 @@ def test_infinity_and_nan_are_told_apart() -> None:
     check("TreeEnsembleRegressor", x, [(1, 2)], n_targets=1, **attributes | {"nodes_values": values.tolist()})
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", ["AVERAGE", "SUM", "MIN", "MAX"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_leaves_that_are_apart(how: str, dtype: type) -> None:

@@ -162,6 +162,7 @@ def branching(g, flag, x):
     return [add(g, a, y), b]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("passes", [MEMORY, WITHOUT_REUSE])
 def test_branches_write_where_the_result_is_wanted(flag, passes):

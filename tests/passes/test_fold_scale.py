@@ -85,6 +85,7 @@ def test_a_division_becomes_a_multiplication_that_is_as_exact(divisor, left):
 SPECIAL = np.array([0, -0.0, 1, -1, 0.3, 49, 1e-42, 1e-38, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "steps",
     [
@@ -115,7 +116,7 @@ def test_no_fold_changes_more_than_roundings(steps):
     np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(want[is_number]))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("reader", "left"),
     [

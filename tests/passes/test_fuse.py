@@ -251,6 +251,7 @@ def product_of_rows(g, x, y):
     return g.call("matmul", [x, y], [((rows, columns), "float32")], build)[0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("rows", "kernels"), [(1, 1), (4, 1), (8, 1), (9, 2)])
 def test_a_product_of_few_rows_reads_a_transpose_and_a_part_where_they_are(rows, kernels):
     """Keys of a cache, of which a step reads the filled part, and reads it once or for a group of heads."""

@@ -65,7 +65,7 @@ def test_a_view_has_the_dtype_of_its_buffer(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_dtypes_of_one_size_are_kept_apart(seed: int) -> None:
     check(seed)

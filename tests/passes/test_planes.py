@@ -39,6 +39,7 @@ def axes(module: IRModule) -> list[int]:
     return [op.axis.value.data for op in module.main.walk() if isinstance(op, ConcatOp)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("shape", "axis", "parts", "planes"),
     [

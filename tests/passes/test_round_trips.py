@@ -30,7 +30,7 @@ def check_dumps(model: Any, folder: Path) -> None:
         assert IRModule.parse(text, (TARGET,)).print().strip() == text.strip(), file.name
 
 
-@pytest.mark.sample(7, rarer=3)
+@pytest.mark.sample(4, rarer=3)
 @pytest.mark.parametrize("name", NAMES[::4])
 def test_every_operator(name: str) -> None:
     def run(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Sequence[np.ndarray[Any, Any]]:

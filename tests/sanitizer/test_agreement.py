@@ -59,7 +59,7 @@ def is_refused(space: Space) -> bool:
     return False
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PLANTED)
 def test_oclgrind(name, tmp_path):
     first_instance("opencl")
@@ -84,7 +84,7 @@ def test_oclgrind(name, tmp_path):
     assert bool(findings()) == theirs == (not 0 <= at < 64)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PLANTED)
 def test_address_sanitizer(name, tmp_path):
     at = PLANTED[name]

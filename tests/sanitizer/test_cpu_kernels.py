@@ -64,7 +64,7 @@ def checked(request: pytest.FixtureRequest) -> LoadedImage:
     return load_image(codegen_for(target.kind)(module, target).image)
 
 
-@pytest.mark.sample(31)
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_lies_outside_is_reported_and_not_done(checked: LoadedImage, name: str) -> None:
     planted = PLANTED[name]

@@ -67,6 +67,7 @@ def watched(session: lb.Session) -> int:
 KINDS = ["ScatterND", "ScatterElements", "TensorScatter"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_state_is_one_memory_and_only_new_rows_are_written(kind: str, target: str) -> None:
@@ -269,7 +270,7 @@ def test_names_and_shapes_of_aliases_are_checked() -> None:
         lb.compile(other, alias={"y": "x"})
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_histories(seed: int) -> None:
     """Whatever is put where: as numpy has it, of a state as of two buffers, with reductions and repeated indices."""

@@ -139,7 +139,7 @@ def _agree(session: lb.Session, model: ModelProto, feeds: dict[str, Array]) -> N
         np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_results_are_those_of_onnxruntime(name: str, threads: int, pieces_run: list[str]) -> None:

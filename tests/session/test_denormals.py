@@ -112,7 +112,7 @@ VARIANTS: dict[str, Callable[[Executable, int], list[Array]]] = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("way", VARIANTS)
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -226,6 +226,7 @@ def conv() -> tuple[onnx.ModelProto, Array, Array]:
     return model, x, np.einsum("nchw,oc->nohw", x.astype(np.float64), w[:, :, 0, 0]).astype(np.float32)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_denormal_activations_of_a_convolution(kind: str, setting: str) -> None:

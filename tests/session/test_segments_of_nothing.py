@@ -119,7 +119,7 @@ def _model(nodes: str) -> tuple[onnx.ModelProto, onnxruntime.InferenceSession]:
     return model, session
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", CASES)
 def test_as_onnxruntime(name: str) -> None:
     model, reference = _model(CASES[name])

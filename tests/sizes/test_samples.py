@@ -34,6 +34,7 @@ def _drawn(generator: random.Random, depth: int) -> Extent:
             return a + b
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_an_answer_is_that_of_the_bounds_alone(seed: int) -> None:
     generator = random.Random(seed)

@@ -41,6 +41,7 @@ def test_native_vectors_agree_with_the_features_recorded() -> None:
         assert (target.vector_bits, target.vector_registers) == (128, 32)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("text", "bits", "registers", "isa"),
     [

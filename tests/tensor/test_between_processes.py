@@ -30,7 +30,7 @@ def wanted(tensor: lb.Tensor) -> np.ndarray:
     return np.asarray(tensor) + np.arange(tensor.size, dtype=np.float32)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("n", [SMALL, LARGE])
 @pytest.mark.parametrize("method", METHODS)
 def test_queues(method: str, n: int) -> None:

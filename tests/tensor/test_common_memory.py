@@ -44,6 +44,7 @@ def common(devices: Sequence[Device | str], **requested: Any) -> lb.Tensor:
     return lb.empty(SHAPE, dtype="float32", device=devices, host_access="rw", **requested)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("names", [*combinations(COMPUTING, 2), COMPUTING, COMPUTING[::-1]], ids="+".join)
 def test_each_computes_on_it_in_place(programs: Callable[[Device], lb.Executable], names: tuple[str, ...]) -> None:
     devices = [first_instance(name) for name in names]

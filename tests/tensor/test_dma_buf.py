@@ -155,6 +155,7 @@ def test_a_pointer_into_a_mapping_keeps_it(file: int) -> None:
     assert api._imported == {}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan"])
 def test_frames_of_a_camera_are_run_on_with_no_copy(file: int, name: str) -> None:
     """The whole way: a descriptor from a driver, a pitch, pixels, a Session; what the camera writes is what it sees."""

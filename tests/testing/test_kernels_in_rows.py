@@ -78,6 +78,7 @@ def target(kind: str) -> Target:
     return Target.from_device(lb.device("sim:scratch"), kind)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("generator", ["llvm", "c"])
 @pytest.mark.parametrize("scope", [TABLE, PITCHED, FLAT])
 def test_a_kernel_works_where_its_operands_are(scope: str, generator: str) -> None:

@@ -29,6 +29,7 @@ _chosen = {
 }
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", sorted(_chosen))
 def test_the_suite_runs(name: str) -> None:
     _chosen[name](unittest.TestCase())

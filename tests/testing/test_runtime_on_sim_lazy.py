@@ -52,7 +52,7 @@ def host(tensor: Tensor) -> np.ndarray:
     return np.asarray(tensor.to_device("cpu"))
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("scope", ["global", "shared"])
 @pytest.mark.parametrize(
     "stacked",
@@ -106,6 +106,7 @@ def test_allocators(dev: Device, api: SimLazyDeviceAPI, scope: str, stacked: Cal
         assert (host(tensor) == step).all()
 
 
+@pytest.mark.sample(2)
 def test_out_of_memory_trims_and_then_says_so(dev: Device) -> None:
     retained = [lb.empty((1 << 24,), dtype="uint8", device=dev) for _ in range(3)]
     with pytest.raises(OutOfMemoryError):

@@ -30,7 +30,7 @@ def _case(sentence: Sentence) -> object:
     return pytest.param(sentence, id=sentence.text, marks=[pytest.mark.full] * sentence.hangs)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("sentence", [_case(sentence) for sentence in SENTENCES])
 def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
     status, output = mutated.run(sentence, tmp_path)

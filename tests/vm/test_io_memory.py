@@ -100,7 +100,7 @@ def mixed(device: Device, first: str) -> Executable:
 FRAME = np.random.default_rng(1).standard_normal(SHAPE, dtype=np.float32)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", ["npu", "cpu"])
 @pytest.mark.parametrize("access", [None, "rw"])
 def test_a_device_and_the_cpu_use_it_in_place(importing: Device, first: str, access: Any) -> None:

@@ -153,7 +153,7 @@ def contexts_of_x86_64() -> None:
         pytest.skip("contexts are those of glibc on x86-64")
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.usefixtures("contexts_of_x86_64")
 @pytest.mark.parametrize("target", ["llvm", SMALL_CACHES, "llvm -mcpu=x86-64-v3", "c"])
 @pytest.mark.parametrize("name", MODELS)
@@ -175,6 +175,7 @@ def test_the_measure_sees_what_is_on_the_stack() -> None:
     assert deepest(session) >= program.scratch_bytes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("stack", [96 << 10, 128 << 10])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_with_small_stacks_run_what_has_a_workspace(stack: int, threads: int) -> None:

@@ -31,7 +31,7 @@ def device_named(name: str) -> lb.Device:
     return lb.device("cpu") if name == "cpu" else first_instance(name)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("frame_name", ["float32", "pitched uint8"])
 @pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan"])
 def test_each_way_copies_what_its_name_says_and_gives_the_same(seed, name, frame_name):

@@ -105,6 +105,7 @@ def counter(tmp_path_factory) -> Path:
     return library
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("model", [edges, projection])
 def test_a_preloaded_counter_sees_no_large_copy(model, threads, counter, tmp_path):

@@ -108,6 +108,7 @@ def test_each_task_is_done_once_before_the_next_kernel_begins(stage: Stage, thre
     within_patience(pool.destroy)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("waits", ["spinning", "sleeping"])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_a_call_returns_when_its_last_task_is_done(stage: Stage, waits: str, threads: int) -> None:

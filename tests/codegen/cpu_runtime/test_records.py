@@ -93,7 +93,7 @@ def pool(runtime: Runtime, request: pytest.FixtureRequest) -> Iterator[int | Non
     runtime.destroy(made)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 def test_every_task_runs_exactly_once(runtime: Runtime, pool: int | None) -> None:
     rng = np.random.default_rng(0)
     a, want = np.zeros(SIZE, np.int64), np.zeros(SIZE, np.int64)

@@ -35,6 +35,7 @@ def test_a_job_may_be_for_another_machine(processes: int) -> None:
     assert made[0] != made[1]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("cores", "expected", "helpers"), [(2, 0, 0), (2, 100, 2), (1, 100, 1), (8, 100, 7)])
 def test_helpers_are_there_where_many_are_expected(
     cores: int, expected: int, helpers: int, monkeypatch: pytest.MonkeyPatch

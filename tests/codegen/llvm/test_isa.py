@@ -93,6 +93,7 @@ def test_a_cpu_without_known_features_adds_nothing() -> None:
     assert required_flags("x86_64", "some-future-cpu", ("+avx",)) == ("avx",)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("tag", [tag for tag, form in known_tags().items() if "aarch64" in str(form.get("mtriple"))])
 def test_the_cpus_of_boards_are_known_to_llvm_and_here(tag: str) -> None:
     target = Target(tag)  # raises where LLVM does not know the name

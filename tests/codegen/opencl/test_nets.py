@@ -50,7 +50,7 @@ NETS = {
 }
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NETS)
 def test_a_network_gives_what_onnxruntime_gives(name: str, target: str) -> None:

@@ -183,7 +183,7 @@ def built(request: pytest.FixtureRequest) -> Program:
     return Program(image)  # type: ignore[arg-type]
 
 
-@pytest.mark.sample(39)
+@pytest.mark.sample(23)
 @pytest.mark.parametrize("name", CASES)
 def test_operation(name: str, built: Program) -> None:
     case = CASES[name]

@@ -85,7 +85,7 @@ _DIVIDING = {
 }
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("op", _WRAPPING, ids=lambda op: op.name)
 def test_integers(op: type[Operation], dtype: Any) -> None:
@@ -117,7 +117,7 @@ def test_shifts(dtype: Any) -> None:
     same(binary(arith.ShRUIOp, a, bits), (unsigned(a) >> unsigned(bits)).view(dtype))
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("number", range(10))
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
 def test_comparisons_of_integers(dtype: Any, number: int) -> None:
@@ -140,7 +140,7 @@ def test_comparisons_of_integers(dtype: Any, number: int) -> None:
     same(found, wanted)
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("number", range(16))
 @pytest.mark.parametrize("dtype", [*FLOATS, np.float16])
 def test_comparisons_of_floats(dtype: Any, number: int) -> None:
@@ -211,7 +211,7 @@ def test_roundings(op: type[Operation], dtype: Any) -> None:
     same(unary(op, a, fastmath=FastMathFlagsAttr("none")), _ROUNDINGS[op](a).astype(dtype))
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("source", [*FLOATS, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("result", INTEGERS)
 @pytest.mark.parametrize("sign", ["s", "u"])
@@ -355,6 +355,7 @@ _FUNCTIONS: dict[type[Operation], tuple[Callable[[Array], Array], float, float, 
 }
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("op", _FUNCTIONS, ids=lambda op: op.name)
 def test_functions(op: type[Operation]) -> None:
     function, low, high, ulps = _FUNCTIONS[op]

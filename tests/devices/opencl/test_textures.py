@@ -64,7 +64,7 @@ def flat() -> tuple[np.ndarray, np.ndarray]:
     return x, np.asarray(y)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("device_class", ["cpu", "gpu"])
 @pytest.mark.parametrize(
     "place",

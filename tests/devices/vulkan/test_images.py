@@ -15,7 +15,7 @@ from tests.devices.vulkan.test_modules import api_of, back
 SCOPE = "global.texture"
 
 
-@pytest.mark.sample(48)
+@pytest.mark.sample(29)
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pixels_come_back_as_they_went(device: Device, dtype: str, lanes: int) -> None:

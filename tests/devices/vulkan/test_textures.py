@@ -36,7 +36,7 @@ def scopes(executable: Executable) -> set[str]:
     return {storage.scope for storage in executable.memory}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "place",
     [
@@ -70,7 +70,7 @@ def test_shapes(plain: Device, shape: tuple[int, ...], where: set[str], separato
     np.testing.assert_allclose(run(placed, plain, x), run(flat, plain, x), rtol=0, atol=2e-6)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_element_that_an_image_holds(plain: Device, dtype: str, lanes: int) -> None:

@@ -132,6 +132,7 @@ def test_a_step_moves_no_byte_of_the_buffer() -> None:
     assert np.isfinite(after[:, :, :6]).all() and np.isnan(after[:, :, 6:]).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("total", [13, 0, -1, 2**31 - 1])
 def test_a_step_beyond_the_space_is_refused_before_anything_is_written(total: int) -> None:
     capacity = 12

@@ -31,7 +31,7 @@ def test_codes() -> None:
     )
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
 @pytest.mark.parametrize(
     ("kernel", "classes", "probable"),

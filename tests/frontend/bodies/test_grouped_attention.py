@@ -85,7 +85,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", CASES)
 def test_of_groups(case: str) -> None:
     attributes, inputs, shapes, ends, total = CASES[case]

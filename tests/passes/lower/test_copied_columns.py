@@ -119,7 +119,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("vector_bytes", "registers"), [(64, 32), (32, 16)])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_sums_of_copies_are_the_same_to_the_bit_and_right(case: Product, vector_bytes: int, registers: int) -> None:

@@ -48,7 +48,7 @@ def scheduled(m: int, n: int, k: int, machine: VectorUnit) -> Schedule:
     return schedule(nest, machine)
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("k", [1, 3, 4, 7, 16, 2 * BLOCK + 4, 3 * BLOCK + 7])
 @pytest.mark.parametrize(("m", "n"), [(1, 32), (5, 4), (9, 24), (17, 13)])
 def test_products_of_any_depth(m: int, n: int, k: int) -> None:
@@ -88,7 +88,7 @@ def windows(p: PrimBuilder, rows: int, kernel: int, stride: int, pad: int) -> No
     p.generic("ppr", [rows, 8, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("pad", [0, 1])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5, 7, 9])
@@ -115,6 +115,7 @@ def stores_to_stack(model: onnx.ModelProto) -> list[str]:
     return [hex(word) for word in code if word & 0xFFC003E0 in TO_STACK]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2)])
 def test_windows_leave_no_vector_on_the_stack(kernel: int, stride: int) -> None:
     pad, size = kernel // 2, 28 * stride
@@ -166,7 +167,7 @@ def number_windows(p: PrimBuilder, rows: int, channels: int, kernel: int, stride
     p.generic("pprr", [rows, outputs, channels, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("pad", [0, 1, 2])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 7])

@@ -58,6 +58,7 @@ def test_places_from_tables(rows: int, width: int, along: bool, target: str) -> 
     assert np.abs(found - expected).max() <= 4 * 2.0**-23 * max(1.0, np.abs(expected).max())
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("width", [3, 16, 33])
 def test_counters_and_divisions(width: int, target: str) -> None:

@@ -47,7 +47,7 @@ def matmul(p: PrimBuilder, m: int, n: int, k: int) -> None:
     )
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("m,n,k", [(40, 120, 30), (1, 100, 64), (5, 7, 3), (33, 17, 1), (1, 1, 9), (14, 65, 5)])
 def test_matmul(m: int, n: int, k: int, target: str) -> None:
@@ -69,7 +69,7 @@ def windows(x: Array, kernel: int, stride: int, pad: int, value: float) -> Array
     return np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "h,w,kernel,stride,pad",

@@ -17,7 +17,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -38,7 +38,7 @@ def test_a_stage_over_the_first_of_what_another_writes(operator: str, axis: int,
     np.testing.assert_allclose(np.asarray(found), peer.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=128 -vector-registers=16", "c"])
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ TAKES_PART: dict[str, tuple[float, float, Any, Callable[[Array], Array]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", TAKES_PART)
 def test_padding_that_takes_part_in_a_reduction(case: str) -> None:
     """All of it negative, so that zero is the largest."""
@@ -110,7 +111,7 @@ EDGES = [
 ]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
 @pytest.mark.parametrize(("rows", "taps", "stride", "pads"), EDGES)
 def test_first_and_last_tiles_leave_out_padding(

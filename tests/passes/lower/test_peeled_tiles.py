@@ -78,6 +78,7 @@ def test_whole_tiles_and_the_elements_left_are_all_there_is(n: int) -> None:
     assert not any(part.bounds for part in parts)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=32 -vector-registers=16", "c"])
 @pytest.mark.parametrize("n", [1, 7, 17, 25, 36])
 def test_it_is_computed_to_the_last_element_alone(n: int, target: str) -> None:
@@ -86,6 +87,7 @@ def test_it_is_computed_to_the_last_element_alone(n: int, target: str) -> None:
     np.testing.assert_array_equal(found, expected[0])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=32 -vector-registers=16", "c"])
 @pytest.mark.parametrize("n", [17, 25, 36])
 def test_nests_with_equal_tiles_do_not_share_the_loop_over_them(n: int, target: str) -> None:

@@ -133,7 +133,7 @@ def matmul(p: PrimBuilder, m: int, n: int, k: int) -> None:
     )
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("shape", "where"),
@@ -153,7 +153,7 @@ def test_pointwise(shape: tuple[int, ...], where: tuple[Separators, ...], target
     np.testing.assert_array_equal(z, x + y)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("where", [((1,), None, (1,)), ((1,), (1,), (1,)), (None, (1,), None), ((0,), (2,), (1,))])
 @pytest.mark.parametrize("m,n,k", [(14, 65, 5), (33, 17, 40), (1, 100, 64)])
@@ -183,6 +183,7 @@ def test_transposes_of_any_shape(shape: list[int], dtype: str, data: st.DataObje
     np.testing.assert_array_equal(run(build, [(x, first)], (moved.shape, dtype, second)), moved)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("where", [((3,), (2,)), ((2,), (3,)), ((1,), None), (None, (1,))])
 def test_padded_windows(where: tuple[Separators, ...], target: str) -> None:
@@ -209,6 +210,7 @@ def test_padded_windows(where: tuple[Separators, ...], target: str) -> None:
     close(y, expected, 45)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("where", [((1,), (1,)), ((1,), None), (None, (1,)), ((0,), (2,))])
 def test_rows_that_are_normalized(where: tuple[Separators, ...], target: str) -> None:

@@ -129,7 +129,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("vector_bytes", [64, 32])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_sums_are_the_same_to_the_bit_and_right(case: Blocked, vector_bytes: int) -> None:

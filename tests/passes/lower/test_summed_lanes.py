@@ -52,7 +52,7 @@ def test_few_rows_are_in_a_block_where_all_of_them_fall_in_one_set_of_the_cache(
     assert int(found.schedule.split("x")[0]) <= 8
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("equation", ["bmk,bnk->bmn", "bmk,bnk->bnm", "bkm,bkn->bmn"])
 @pytest.mark.parametrize(
     "sizes",

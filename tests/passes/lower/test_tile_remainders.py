@@ -47,7 +47,7 @@ def check(schedule: str, epilogue: str, live: bool, n: int, target: str) -> None
         )  # next to a number that rounds either way
 
 
-@pytest.mark.sample(7, rarer=3)
+@pytest.mark.sample(4, rarer=3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("epilogue", EPILOGUES)
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -57,11 +57,13 @@ def test_remainders(schedule: str, epilogue: str, target: str) -> None:
         check(schedule, epilogue, live, drawn.choice(EXTENTS), target)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("n", [17, 18, 20, 23, 25, 36, 100])
 def test_weights_in_whole_tiles_under_an_epilogue_without_vectors(n: int) -> None:
     check("product", "integer div", False, n, "llvm")
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("n", [17, 20, 33, 49])
 @pytest.mark.parametrize("schedule", ["row dots", "rows times sums", "head dots"])
 def test_sums_along_memory_in_both_operands(schedule: str, n: int) -> None:

@@ -60,7 +60,7 @@ def transposed(x: Array, permutation: Sequence[int], target: str = "llvm") -> Ar
     return found
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "shape,permutation",
@@ -96,7 +96,7 @@ def test_transpose_of_any_shape(case: tuple[tuple[int, ...], list[int]], dtype: 
     assert (transposed(x, permutation, target) == x.transpose(permutation)).all()
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("target", TARGETS[:3])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 8, 11, 16])
 def test_both_sides_meet_in_one_kernel(channels: int, target: str) -> None:
@@ -152,7 +152,7 @@ def test_blocks_are_transposed_in_registers() -> None:
     assert "memref.load" not in names and "memref.store" not in names
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("permutation", [(0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (0, 1, 3, 2)])
 @pytest.mark.parametrize("channels", [3, 20, "C"])
 def test_open_extents(permutation: tuple[int, ...], channels: int | str) -> None:

@@ -132,6 +132,7 @@ def test_vectors_that_rows_read() -> None:
     assert window.vectors(6) == len(read)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("height", [3, 15, 16, 30, 43])
 def test_an_open_number_of_lines(height: int) -> None:
     model = onnx.parser.parse_model(

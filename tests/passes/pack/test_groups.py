@@ -35,7 +35,7 @@ def model(batch: int, channels: int, outputs: int, groups: int, kernel: int, str
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=256 -vector-registers=16", "c"])
 @pytest.mark.parametrize(
     ("batch", "channels", "outputs", "groups", "kernel", "stride", "size"),

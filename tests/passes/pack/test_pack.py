@@ -168,6 +168,7 @@ def test_layouts_change_only_where_they_meet() -> None:
     assert counts[UnpackOp.name] == 1, "the graph's output is plain"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("channels", "width", "stride", "blocked"),
     [

@@ -25,7 +25,7 @@ def product(rows: int, terms: int, columns: int) -> tuple[ModelProto, np.ndarray
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), w
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=256 -vector-registers=16", "c", "opencl"])
 @pytest.mark.parametrize("columns", [16, 64, 125, 400, 1000, 77])
 def test_results_are_numpys(target: str, columns: int) -> None:

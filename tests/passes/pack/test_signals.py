@@ -49,7 +49,7 @@ def model(between: str, batch: int, channels: int) -> ModelProto:
     return made
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["llvm", "llvm -vector-bits=256 -vector-registers=16"])
 @pytest.mark.parametrize(("batch", "channels"), [(1, 32), (2, 24)])
 @pytest.mark.parametrize("between", BETWEEN)
@@ -61,6 +61,7 @@ def test_results_are_onnxruntimes(between: str, batch: int, channels: int, targe
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("between", ["circular", "activation", "over the signal", "mean"])
 def test_signals_stay_in_blocks(between: str) -> None:
     """The first convolution reads the plain input, and only the last one's result is brought back."""

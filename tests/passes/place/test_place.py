@@ -47,6 +47,7 @@ def scopes_in(exe: lb.Executable) -> dict[str, str]:
     return {i.name: storages[i.storage] for i in exe.main.instructions if isinstance(i, AllocTensor)}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "places",
     [

@@ -26,6 +26,7 @@ def test_without_a_spill_scope_too_little_is_an_error():
         compiled(4096)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("capacity", [0, 4096, 8192, 1 << 14])
 def test_what_does_not_fit_goes_where_it_was_reported(capacity):
     exe = compiled(capacity, {"global.fast": "global"})
