@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from xdsl.dialects import linalg, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from landbridge.ir.fill import fill
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.sizes.size import Extent, largest
 
@@ -32,7 +33,7 @@ class LoopBuilder(ScalarBuilder):
 
     def fill(self, target: SSAValue, value: Value) -> None:
         """Write ``value``, a constant, to all elements of ``target``."""
-        self._builder.insert(linalg.ops.FillOp([value.ssa], [target], []))
+        self._builder.insert(fill(value.ssa, target))
 
     def loop(
         self, low: Number, high: Number, carried: Carried, body: Callable[..., Carried], step: int = 1

@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.allocations import buffer_alloc
+from landbridge.ir.fill import fill
 from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents
 from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.prim_ops import ForallOp, GenericOp, PadOp, StepsOp
@@ -104,7 +105,7 @@ class PrimBuilder:
         if reduces and init is not None:
             for target, _ in outs:
                 constant = self._constant(init, self._dtypes[target])
-                self._builder.insert(linalg.ops.FillOp([constant], [target], []))
+                self._builder.insert(fill(constant, target))
         maps = [affine_map(dims, spec) for _, spec in ins]
         out_maps = [affine_map(dims, spec) for _, spec in outs]
         sources = [b for b, _ in ins]
