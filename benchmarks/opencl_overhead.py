@@ -1,6 +1,6 @@
 """What OpenCL costs in addition to the kernels: launches, recordings, mappings, imports, a frame in and out.
 
-python benchmarks/opencl_overhead.py
+taskset -c 1 chrt -f 30 python benchmarks/opencl_overhead.py
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import landbridge as lb
 from landbridge.device.api import Region
 from landbridge.device.import_source import HostPointer
+from landbridge.devices.opencl import recording
 from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -51,7 +52,7 @@ def main() -> None:
     api.begin_record(index, None)
     for _ in range(LAUNCHES):
         launch()
-    recording = api.end_record(index, None)
+    recorded = api.end_record(index, None)
 
     def mapping() -> None:
         api.begin_host_access(region, 256, "rw")
@@ -67,7 +68,7 @@ def main() -> None:
         {
             "a launch, waited for": lambda: launch().synchronize(),
             f"{LAUNCHES} launches, waited for": batch,
-            f"a recording of {LAUNCHES} launches, waited for": lambda: api.replay(recording, {}, None).synchronize(),
+            f"a recording of {LAUNCHES} launches, waited for": lambda: api.replay(recorded, {}, None).synchronize(),
             "mapping and unmapping 256 bytes": mapping,
             "importing 24.9 MB and releasing them": imported,
             "importing 24.9 MB that are imported": lambda: lb.asarray(frame, device=device, copy=False),
@@ -76,8 +77,25 @@ def main() -> None:
         calls=5,
     )
     rows: list[tuple[object, ...]] = [(name, seconds * 1e6, "") for name, seconds in spent.items()]
+    rows += lists_and_command_buffers(device, region, module)
     rows += frame_four_variants(device, frame, out, other)
     write("opencl_overhead", ("what", "us", "bytes copied"), rows)
+
+
+def lists_and_command_buffers(device: lb.Device, region: Region, module: object) -> list[tuple[object, ...]]:
+    """Recordings of few and many launches, queued one by one and as a command buffer, where the driver has those."""
+    api, actions, fewest = device.api, {}, recording.FEWEST
+    for launches in (1, 4, 16, 64):
+        for form, least in (("one by one", launches + 1), ("a command buffer", 1)):
+            recording.FEWEST = least
+            api.begin_record(device.index, None)
+            for _ in range(launches):
+                api.launch(module, "touch", (1, 1, 1), (64, 1, 1), (region,), None)
+            recorded = api.end_record(device.index, None)
+            name = f"a recording of {launches} launches, {form}"
+            actions[name] = lambda recorded=recorded: api.replay(recorded, {}, None).synchronize()
+    recording.FEWEST = fewest
+    return [(name, seconds * 1e6, "") for name, seconds in interleaved(actions, rounds=50, calls=20).items()]
 
 
 def frame_four_variants(

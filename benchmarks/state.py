@@ -61,12 +61,15 @@ def tensor_scatter(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
     return created, feeds, {"present": "past"}
 
 
-def attention(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
+def attention(
+    capacity: int, heads: int = HEADS, shared: int = SHARED, size: int = SIZE
+) -> tuple[ModelProto, Feeds, dict[str, str]]:
+    """``heads`` of queries, on ``shared`` heads of keys and values, of ``size`` elements."""
     rng = np.random.default_rng(0)
-    past = {name: np.zeros((1, SHARED, capacity, SIZE), np.float32) for name in ("pk", "pv")}
+    past = {name: np.zeros((1, shared, capacity, size), np.float32) for name in ("pk", "pv")}
     new = {
-        name: rng.standard_normal((1, 1, n * SIZE)).astype(np.float32)
-        for name, n in zip("qkv", (HEADS, SHARED, SHARED), strict=True)
+        name: rng.standard_normal((1, 1, n * size)).astype(np.float32)
+        for name, n in zip("qkv", (heads, shared, shared), strict=True)
     }
     feeds = {**new, **past, "ends": np.array([FILLED], np.int32), "total": np.array(FILLED + 1, np.int32)}
     node = helper.make_node(
@@ -74,8 +77,8 @@ def attention(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
         list(feeds),
         ["y", "nk", "nv"],
         domain="com.microsoft",
-        num_heads=HEADS,
-        kv_num_heads=SHARED,
+        num_heads=heads,
+        kv_num_heads=shared,
     )
     outputs = {"y": new["q"], "nk": past["pk"], "nv": past["pv"]}
     return model(node, feeds, outputs, 21), feeds, {"nk": "pk", "nv": "pv"}
@@ -138,7 +141,7 @@ def theirs(created: ModelProto, feeds: Feeds, states: dict[str, str]) -> Callabl
     session = onnxruntime.InferenceSession(created.SerializeToString(), options, ["CPUExecutionProvider"])
     binding = session.io_binding()
     if "P" in feeds:  # without a buffer that is filled in part: what it copies are the filled rows
-        few = {name: value[:, :, :FILLED] for name, value in feeds.items() if name != "P"}
+        few = {name: value[:, :, : feeds["P"][0]] for name, value in feeds.items() if name != "P"}
         few = {name: np.ascontiguousarray(value) for name, value in few.items()}
         return partial(session.run, None, few)
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
@@ -193,8 +196,8 @@ def compared(name: str, capacity: int) -> list[object]:
     except Exception as error:  # it has no kernel of the operator
         print(f"onnxruntime: {name}: {str(error)[:200]}", file=sys.stderr)
     spent = interleaved(actions, rounds=15, calls=200, clock=time.process_time)
-    spent |= interleaved({"apart": separate.run}, rounds=5, calls=2, clock=time.process_time)
-    columns = [1e6 * spent[each] if each in spent else "-" for each in ("state", "growing", "onnxruntime", "apart")]
+    spent |= interleaved({"separate": separate.run}, rounds=5, calls=2, clock=time.process_time)
+    columns = [1e6 * spent[each] if each in spent else "-" for each in ("state", "growing", "onnxruntime", "separate")]
     return [name, capacity, *columns, moves.total_bytes, moves.kernel_bytes]
 
 

@@ -51,9 +51,12 @@ def dtype(name: str) -> DType:
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """Returns the numpy dtype of ``name``; ml_dtypes is imported only for the types that numpy lacks."""
+    """Returns the numpy dtype of ``name``; ml_dtypes is imported only for the types that numpy lacks.
+
+    Raises InputError for one of those where ml_dtypes does not import.
+    """
     dtype(name)
-    if name in ("bfloat16",) or name.startswith("float8"):
+    if _is_extended(name):
         try:
             import ml_dtypes
         except ImportError as error:
@@ -66,10 +69,46 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+def has_numpy_dtype(name: str) -> bool:
+    """Returns whether numpy, or ml_dtypes where it imports, computes with elements of ``name``."""
+    try:
+        numpy_dtype(name)
+    except InputError:
+        return False
+    return True
+
+
+@cache
+def stored_dtype(name: str) -> np.dtype[Any]:
+    """Returns the numpy dtype of arrays that hold elements of ``name``: where ml_dtypes does not import, that of their
+    bits for the types that numpy lacks, a structure whose one field has the type's name (``[("bfloat16", "<u2")]``).
+
+    Programs with such elements then load and run, and what would compute with them in numpy does not.
+    """
+    return numpy_dtype(name) if has_numpy_dtype(dtype(name).name) else np.dtype([(name, f"<u{dtype(name).itemsize}")])
+
+
+def _is_extended(name: str) -> bool:
+    """Returns whether numpy itself lacks the dtype called ``name``."""
+    return name == "bfloat16" or name.startswith("float8")
+
+
 def dtype_name(value: Any) -> str:
-    """Returns the name of a numpy dtype, scalar type or name; raises InputError for a type that is not supported."""
-    name = value if isinstance(value, str) else np.dtype(value).name
-    return dtype(name).name
+    """Returns the name of a numpy dtype, scalar type or name, and that of the bits of one (``stored_dtype``); raises
+    InputError for a type that is not supported.
+    """
+    if isinstance(value, str):
+        return dtype(value).name
+    found: np.dtype[Any] = np.dtype(value)
+    return _name_of_bits(found) if found.names else dtype(found.name).name
+
+
+def _name_of_bits(structure: np.dtype[Any]) -> str:
+    """Returns the type whose bits ``structure`` is; raises InputError where it is another structure."""
+    for name, known in _DTYPES.items():
+        if _is_extended(name) and structure == np.dtype([(name, f"<u{known.itemsize}")]):
+            return name
+    raise InputError(f"dtype {structure} is no element type; legal: {', '.join(sorted(_DTYPES))}")
 
 
 @cache

@@ -24,6 +24,9 @@ and the way out::
     |   +-- DeviceTypeTakenError     two plugins claim one device-type code
     |   +-- DeviceVersionError       a plugin written for another DEVICE_API_VERSION
     |   +-- DeviceLostError          sticky: the device is gone
+    |   |   +-- ContextLostError     sticky: the device works, and what this process had on it is gone
+    |   +-- DeviceSuspendedError     used between suspend() and resume()
+    |   +-- JobTimeoutError (TimeoutError)  a job took longer than the device allows, and was ended
     |   +-- ForkedDeviceError        used in a child process after fork
     |   +-- ScopeBusyError           memory that has to be acquired before a run is held by another program
     |   +-- KernelBuildError         a driver refuses a module of kernels; has its log
@@ -83,6 +86,10 @@ class ModelWarning(_Shown, UserWarning):
 
 class SlowMemoryWarning(_Shown, UserWarning):
     """Warns that the host reads memory past its caches, far slower; the message says which memory, and the way out."""
+
+
+class ScatteredMemoryWarning(_Shown, UserWarning):
+    """Warns that memory of a device that is taken for contiguous memory is not known to be; the message says why."""
 
 
 class ThreadCountWarning(_Shown, UserWarning):
@@ -194,6 +201,23 @@ class DeviceLostError(DeviceError):
     """Raised when the device is lost, and by each later use until it is reopened."""
 
 
+class ContextLostError(DeviceLostError):
+    """Raised when what a process had on a device is gone and the device works: after its own reset, by a fault of
+    another process, or while it was suspended. ``device.reopen()`` gives a new handle.
+    """
+
+
+class DeviceSuspendedError(DeviceError):
+    """Raised by uses of a device between ``device.suspend()`` and ``device.resume()``; nothing was done."""
+
+
+class JobTimeoutError(DeviceError, TimeoutError):
+    """Raised when a job took longer than its device allows; the device has ended it, and its results are not valid.
+
+    Memory and other work on the device are as they were; the Session may run again.
+    """
+
+
 class ForkedDeviceError(DeviceError):
     """Raised when a child process uses a device or Session of its parent after a fork."""
 
@@ -212,6 +236,10 @@ class ScopeBusyError(DeviceError):
 
 class OutOfMemoryError(LandbridgeError, MemoryError):
     """Raised when a device or the system gives no memory: after trimming and one retry, or for a thread or a module."""
+
+
+class ScatteredMemoryError(OutOfMemoryError):
+    """Raised when physically contiguous memory was requested, and what there is is scattered or not known to be."""
 
 
 class ResourceLimitError(LandbridgeError, OSError):

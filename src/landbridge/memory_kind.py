@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from landbridge.errors import InputError
 from landbridge.records import record
 
 HostAccess = Literal["none", "read", "write", "read_write"]
+ByteOrder = Literal["little", "big"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
 GLOBAL_SCOPE = "global"
 #: The CPU's scope of page-locked memory.
 PINNED_SCOPE = "global.pinned"
 _SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
+_TRUTHS = ("coherent", "cached", "resident", "pinned", "importable", "exportable", "one_tensor_per_space", "by_name")
 _ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",), ("size_classes", "naive"))
 
 
@@ -48,10 +50,15 @@ class MemoryKind:
     ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in place, this
     memory by others. ``import_alignment``: of the address and the size of what is imported. ``allocators``: which of
     "pooled" and "naive" the scope allows, the preferred first, or ("size_classes", "naive") where no two tensors may
-    share an allocation. ``dlpack_device``: (device type, index) under which DLPack knows the memory, None when it
-    cannot be exchanged. ``by_name``: taken where it is asked for by its name alone, never where the runtime chooses.
-    ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the host's loads and stores in place;
-    ``copy_bandwidth``: of a copy between this memory and the host's own; None is unknown.
+    share an allocation. ``one_tensor_per_space``: a launch takes no two arguments of one space of which it writes one,
+    as APIs refuse that bind whole buffers for reading or for writing; tensors share no allocation then, and no kernel
+    works in place. ``copy_granule``: the device copies multiples of so many bytes, from and to multiples of it in this
+    memory; the runtime copies other bytes through the host. ``byte_order``: of the numbers that kernels read and write
+    there; programs are compiled for little-endian ones alone. ``dlpack_device``: (device type, index) under which
+    DLPack knows the memory, None when it cannot be exchanged. ``by_name``: taken where it is asked for by its name
+    alone, never where the runtime chooses. ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the
+    host's loads and stores in place; ``copy_bandwidth``: of a copy between this memory and the host's own; None is
+    unknown.
     """
 
     scope: str
@@ -77,6 +84,9 @@ class MemoryKind:
     exportable: bool = False
     import_alignment: int = 1
     allocators: tuple[str, ...] = ("pooled", "naive")
+    one_tensor_per_space: bool = False
+    copy_granule: int = 1
+    byte_order: ByteOrder = "little"
     by_name: bool = False
     dlpack_device: tuple[int, int] | None = None
     host_read_bandwidth: int | None = None
@@ -87,15 +97,24 @@ class MemoryKind:
         object.__setattr__(self, "scope", normalize_scope(self.scope))
         if not isinstance(self.scope, str):
             raise self._illegal("scope", self.scope, "a name")
-        for field in ("coherent", "cached", "resident", "pinned", "importable", "exportable", "by_name"):
+        for field in _TRUTHS:
             if not isinstance(getattr(self, field), bool):
                 raise self._illegal(field, getattr(self, field), "True or False")
         object.__setattr__(self, "resident", self.resident or self.pinned)
+        if self.one_tensor_per_space and "pooled" in self.allocators:
+            object.__setattr__(self, "allocators", ("size_classes", "naive"))
         if not isinstance(self.physically_contiguous, bool | None):
             raise self._illegal("physically_contiguous", self.physically_contiguous, "True, False or None")
         if self.host_access not in HOST_ACCESSES:
             raise self._illegal("host_access", self.host_access, f"one of {', '.join(HOST_ACCESSES)}")
-        for field in ("alignment", "offset_alignment", "coherence_granule", "row_alignment", "import_alignment"):
+        for field in (
+            "alignment",
+            "offset_alignment",
+            "coherence_granule",
+            "row_alignment",
+            "import_alignment",
+            "copy_granule",
+        ):
             value = getattr(self, field)
             if type(value) is not int or value < 1 or value & (value - 1):
                 raise self._illegal(field, value, "a power of two")
@@ -116,8 +135,15 @@ class MemoryKind:
         boundary = self.segment_boundary
         if boundary is not None and (type(boundary) is not int or boundary < 1 or boundary & (boundary - 1)):
             raise self._illegal("segment_boundary", boundary, "None or a power of two")
+        self._check_facts_that_exclude_others()
+
+    def _check_facts_that_exclude_others(self) -> None:
         if self.coherent and self.coherence_granule != 1:
             raise self._illegal("coherence_granule", self.coherence_granule, "1, because the kind is coherent")
+        if self.byte_order not in get_args(ByteOrder):
+            raise self._illegal("byte_order", self.byte_order, f"one of {', '.join(get_args(ByteOrder))}")
+        if self.copy_granule > 1 and self.ndim > 1:
+            raise self._illegal("copy_granule", self.copy_granule, "1, because rows are copied byte by byte")
         if self.allocators not in _ALLOCATORS:
             raise self._illegal("allocators", self.allocators, f"one of {_ALLOCATORS}")
         device = self.dlpack_device
@@ -132,7 +158,7 @@ class MemoryKind:
         """Returns the bytes of the unit that two blocks of an allocator never share: the larger of alignment and
         barrier granule.
         """
-        return max(64, self.alignment, self.offset_alignment, self.coherence_granule)
+        return max(64, self.alignment, self.offset_alignment, self.coherence_granule, self.copy_granule)
 
     def block_bytes(self, nbytes: int) -> int:
         """Returns the bytes that a block of ``nbytes`` takes of the capacity of a flat scope."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
+from landbridge.device.stream import chosen_device
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import STACK_TEMPORARY_BYTES
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
-from landbridge.executable.parts import TensorSpec
+from landbridge.executable.parts import Function, TensorSpec, given_function
 from landbridge.executable.shared_library import shared_library
 from landbridge.files.output_file import check_outputs, open_output
 from landbridge.process.process_bound import ProcessBound
@@ -26,6 +28,9 @@ from landbridge.vm.device_kernels import LoadedKernels, device_of, load_kernels
 
 class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
     """The kernels of module ``index`` of ``executable`` that its main function calls, as functions by name.
+
+    Of a program that was compiled from IR it has every function of that IR, those in rows of a scratchpad and of open
+    extents left out, whether @main calls it or not.
 
     ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
     destinations it writes, as Tensors, numpy arrays, torch tensors or anything else with ``__dlpack__``, on the
@@ -39,7 +44,8 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
     _instead: ClassVar[str] = "pickle its Executable, and make a Module of that where it is used"
 
     def __init__(self, executable: Executable, index: int = 0, device: Device | str | None = None) -> None:
-        """Makes the kernels callable; ``device`` runs those that are not CPU code, by default the device of the target.
+        """Makes the kernels callable; ``device`` runs those that are not CPU code: by default the thread's current one
+        inside ``lb.set_device``, else the device of the target.
 
         Raises InputError for a module that does not exist, ExecutableError for code that cannot run here, BindError for
         a device that runs no such kernels.
@@ -52,7 +58,7 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
         self._functions: dict[str, Callable[..., Any]] = {}
         self._on_device: LoadedKernels | None = None
         if isinstance(created.image, DeviceImage):
-            where = device or device_of(created.target)
+            where = device or chosen_device() or device_of(created.target)
             if where is None:
                 raise InputError("the module has kernels of a device that is not known here; name one with device=")
             self._on_device = load_kernels(created.image, find_device(where), created.target)
@@ -66,8 +72,9 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
         if function is None:
             if name not in self.kernels:
                 raise KeyError(f"no kernel is called {name!r}; there are: {', '.join(self.kernels) or 'none'}")
+            kernel = self.kernels[name]
             if self._on_device is not None:
-                function = DeviceFunction(self._on_device, name, self.kernels[name].operands)
+                function = DeviceFunction(self._on_device, kernel.function or name, kernel.operands)
                 return self._functions.setdefault(name, function)
             try:
                 import tvm_ffi
@@ -112,7 +119,16 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
 
 def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
     """Returns the operands of each kernel of module ``index``, from the instructions that call it."""
-    function = executable.main
+    kernels = _called(executable, executable.main, index)
+    for name, function in executable.functions.items():
+        if name.startswith(prefix := given_function("")):
+            for called, kernel in _called(executable, function, index).items():
+                kernels[name.removeprefix(prefix)] = replace(kernel, function=called)
+    return kernels
+
+
+def _called(executable: Executable, function: Function, index: int) -> dict[str, PackedKernel]:
+    """Returns the operands of each kernel of module ``index`` that ``function`` calls."""
     tensors = dict(enumerate(spec.memory for spec in (*function.inputs, *function.outputs)))
     in_rows: set[int] = set()
     kernels: dict[str, PackedKernel] = {}

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import ray
 
+from landbridge.array_type import Array
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, pieces_of_file
 from landbridge.files.output_file import open_output
@@ -29,8 +30,6 @@ from landbridge.memory.ledger import ledger
 from landbridge.session import Session
 
 __all__ = ["Model", "share"]
-
-Array = np.ndarray[Any, Any]
 
 
 def share(program: Executable | str | Path) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
+from tests.session.test_states_on_devices import PLACES, target_of
 
 import landbridge as lb
 
@@ -80,3 +81,32 @@ def test_drawn_graphs(seed: int) -> None:
     for found, name in ((one, "y"), (z, "z")):
         np.testing.assert_array_equal(found, np.asarray(separate[name]))
         np.testing.assert_allclose(found, np.asarray(plain[name]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("seed", range(240))
+def test_drawn_graphs_on_devices(seed: int) -> None:
+    """On a grid of workgroups too, and where a CPU runs a part of the nodes."""
+    rng, place = np.random.default_rng(seed), list(PLACES)[seed % len(PLACES)]
+    model, feeds = drawn(rng), fed(rng)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"n{number}"
+    on_cpu = {node.name: "cpu" for node in model.graph.node if seed % 2 and rng.random() < 0.4}
+    targets = {"npu": target_of(place), "cpu": lb.Target("llvm")} if on_cpu else {"npu": target_of(place)}
+    plain = lb.Session(lb.compile(model))(feeds)
+    try:
+        executable = lb.compile(model, targets, place=on_cpu, alias={"y": "x"})
+    except lb.CompileError as error:
+        assert "node" in str(error) or "kernel" in str(error)
+        return
+    session = lb.Session(executable, devices={"npu": PLACES[place]}, num_threads=1 + seed % 2)
+    for name, value in feeds.items():
+        session.set_input(name, value)
+    for run in range(3):  # with two memories, then with one
+        if run == 1:
+            session.bind_state("y", "x")
+        session.set_input("x", feeds["x"])
+        session.run()
+        for name in "yz":
+            found = np.asarray(session.get_output(name).to_device("cpu"))
+            np.testing.assert_allclose(found, np.asarray(plain[name]), rtol=1e-4, atol=1e-5)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx
 import pytest
 from tests.open_dimensions.models import attention, convolutions, parts
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -19,6 +19,7 @@ from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.codegen.registry import declined
 from landbridge.compiler.compilation import PIPELINE
 from landbridge.errors import AccessError
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.kernel_attributes import set_sizes, sizes_of
 from landbridge.ir.types import extents_attr, shape_of
@@ -28,7 +29,8 @@ from landbridge.sizes.dim import declared_dimensions
 from landbridge.sizes.size import Size, ceildiv, dimension, largest
 from landbridge.targets import Target
 
-TARGET = Target("llvm -mcpu=x86-64-v3")
+#: Vectors of a CPU, workgroups of a GPU, and tasks of a CPU as workgroups.
+TARGETS = ("llvm -mcpu=x86-64-v3", "opencl", "opencl -device-class=cpu -vector-bits=256 -vector-registers=16")
 MODELS = {
     "convolutions": (convolutions, {"N": "1..1", "H": "1..40", "W": "1..70@33"}),
     "by 8": (convolutions, {"N": "1..1", "H": "16..64:8", "W": "8..256:8"}),
@@ -37,14 +39,15 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=[(model, target) for target in TARGETS for model in MODELS], ids=str)
 def kernels(request: pytest.FixtureRequest) -> list[func.FuncOp]:
-    """The open kernels of a model, proved."""
-    make, dims = MODELS[request.param]
-    module = import_onnx(make(), None, (TARGET,), dimensions=declared_dimensions(dims))
+    """The open kernels of a model for a target, proved."""
+    model, target = request.param[0], Target(request.param[1])
+    make, dims = MODELS[model]
+    module = import_onnx(ImportRequest(make(), (target,), dimensions=declared_dimensions(dims))).module
     module.declined = declined
     module = run_pipeline(module, PIPELINE)
-    lower = lowering_for(TARGET)
+    lower = lowering_for(target)
     found = [lower(function) for function in module.prims().values()]
     return [function for function in found if sizes_of(function)]
 
@@ -57,9 +60,14 @@ def refused(function: func.FuncOp) -> bool:
     return False
 
 
+def operands(function: func.FuncOp) -> int:
+    """How many operands ``function`` has before its words."""
+    return sum(isinstance(argument.type, MemRefType) for argument in function.body.block.args) - 1
+
+
 def shrunk(function: func.FuncOp) -> Iterator[tuple[int, func.FuncOp]]:
     """The function with one element less in each operand whose number of elements is open."""
-    for number, argument in enumerate(function.body.block.args[:-3]):
+    for number, argument in enumerate(function.body.block.args[: operands(function)]):
         ty = argument.type
         assert isinstance(ty, MemRefType)
         (extent,) = shape_of(ty)
@@ -70,12 +78,12 @@ def shrunk(function: func.FuncOp) -> Iterator[tuple[int, func.FuncOp]]:
             yield number, copy
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_an_operand_that_is_too_small_is_seen(kernels: list[func.FuncOp]) -> None:
     """A kernel writes the last element of its result, but where that is a part of a larger one (``parts``)."""
     whole = partial = 0
     for function in kernels:
-        last = len(function.body.block.args) - 4
+        last = operands(function) - 1
         for number, smaller in shrunk(function):
             if number == last:
                 whole += refused(smaller)
@@ -83,7 +91,7 @@ def test_an_operand_that_is_too_small_is_seen(kernels: list[func.FuncOp]) -> Non
     assert whole > partial // 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_words_of_other_sizes_are_seen(kernels: list[func.FuncOp]) -> None:
     """A word that is one more leads out of an operand, but where others bound the same index, or it splits work."""
     seen = total = 0
@@ -97,7 +105,7 @@ def test_words_of_other_sizes_are_seen(kernels: list[func.FuncOp]) -> None:
     assert seen > total // 4
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_an_index_that_is_one_more_is_seen(kernels: list[func.FuncOp]) -> None:
     """The last stores of a kernel, an element further; those of all but the last columns stay inside."""
     caught = total = 0
@@ -119,6 +127,20 @@ def test_an_index_that_is_one_more_is_seen(kernels: list[func.FuncOp]) -> None:
             Rewriter.erase_op(more)
             Rewriter.erase_op(one)
     assert caught > total // 2
+
+
+def test_a_quotient_of_less_than_a_product_is_less_than_a_factor() -> None:
+    """(8 * W - 17) / W is at most 7: what is subtracted in all counts as one."""
+    w = dimension("W", 4, 640)
+    index = arith.ConstantOp(IntegerAttr(0, IndexType())).result
+    block = Block(arg_types=[IndexType(), MemRefType(IndexType(), [1])])
+    words = block.args[1]
+    load = memref.LoadOp.get(words, [index])
+    quotient = arith.DivUIOp(block.args[0], load.res)
+    ranges = OpenRanges(words, [w])
+    ranges.define(block.args[0], [constant(0)], [constant(8 * w - 17)])
+    assert ranges.is_at_most(ranges.form(quotient.result), 7)
+    assert not ranges.is_at_most(ranges.form(quotient.result), 6)
 
 
 def test_what_may_be_nothing_is_something_where_it_is_walked_through() -> None:
@@ -173,5 +195,5 @@ def test_indices_of_loops_in_loops_are_proved_by_what_ends_soonest(monkeypatch: 
         return replaced(ranges, form)
 
     monkeypatch.setattr(OpenRanges, "_replaced", counted)
-    lb.compile(onnx.parser.parse_model(tile), TARGET)
+    lb.compile(onnx.parser.parse_model(tile), TARGETS[0])
     assert 0 < requested < 5_000

@@ -1,4 +1,4 @@
-"""An AArch64 board, emulated: its Python runs scripts and compiled programs."""
+"""A board, emulated: its Python runs scripts and compiled programs."""
 
 from __future__ import annotations
 
@@ -74,11 +74,12 @@ class ProgramRunner:
     """A process on a board that loads ``.lbx`` files and runs them, one after another; close it."""
 
     def __init__(self, board: Board, scratch: Path) -> None:
-        self._scratch, self._values = scratch, count()
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            board.command(str(_SERVE)), env=board.environment, stdin=pipe, stdout=pipe, text=True
-        )
+        self._board, self._scratch, self._values = board, scratch, count()
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        pipe, board = subprocess.PIPE, self._board
+        return subprocess.Popen(board.command(str(_SERVE)), env=board.environment, stdin=pipe, stdout=pipe, text=True)
 
     def __call__(self, executable: Executable, feeds: Mapping[str, Array], threads: int = 1) -> list[Array]:
         """The outputs of ``executable``, saved here and loaded there, for inputs by name."""
@@ -87,6 +88,8 @@ class ProgramRunner:
         Path(f"{name}.lbx").write_bytes(b"".join(pieces_of_file(executable)))
         order = [spec.name for spec in executable.main.inputs]
         np.savez(f"{name}.npz", *(_plain(feeds[spec]) for spec in order))
+        if self._process.poll() is not None:  # a program before this one ended it
+            self._process = self._started()
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         print(f"{name} {threads}", file=process.stdin, flush=True)

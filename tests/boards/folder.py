@@ -1,6 +1,7 @@
-"""A folder with what an AArch64 board has: Debian's Python and C library, and packages from PyPI.
+"""A folder with what a board of Arm's or of RISC-V has: Debian's Python and C library, and packages from PyPI.
 
-QEMU's user mode runs its programs here, with no root file system and nothing installed: ``qemu-aarch64 -L folder``.
+QEMU's user mode runs its programs here, with no root file system and nothing installed: ``qemu-aarch64 -L folder``,
+``qemu-arm`` or ``qemu-riscv64``.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ _HERE = "bookworm"
 
 @dataclass(frozen=True)
 class Contents:
-    """A release of Debian, the version of its Python (``3.11``), and what that needs beside what every board has."""
+    """A release of Debian, the version of its Python (``3.11``), and what that needs beside what every board has.
+
+    ``architecture``: Debian's name. Packages come from PyPI for arm64 alone; numpy of others is Debian's.
+    """
 
     release: str
     python: str
     libraries: tuple[str, ...]
+    architecture: str = "arm64"
 
     @property
     def debian(self) -> list[str]:
@@ -53,6 +58,20 @@ class Contents:
 
 BOOKWORM = Contents("bookworm", "3.11", ("libssl3", "libcrypt1"))
 FORKY = Contents("forky", "3.14", ("libssl3t64", "libzstd1"))
+ARMHF = Contents(
+    "bookworm",
+    "3.11",
+    ("libssl3", "libcrypt1", "python3-numpy", "libblas3", "liblapack3", "libgfortran5"),
+    architecture="armhf",
+)
+#: QEMU's name of a CPU with vectors of 128 bits.
+RISCV_VECTORS = "rv64,v=true,vext_spec=v1.0,vlen=128,elen=64"
+RISCV64 = Contents(
+    "trixie",
+    "3.13",
+    ("libssl3t64", "libzstd1", "python3-numpy", "libblas3", "liblapack3", "libgfortran5"),
+    architecture="riscv64",
+)
 
 
 def fetch(cache: Path, contents: Contents = BOOKWORM) -> Path:
@@ -61,23 +80,27 @@ def fetch(cache: Path, contents: Contents = BOOKWORM) -> Path:
     Raises RuntimeError with the words of the program that failed.
     """
     running, compiling = ([f"{name}=={version(name)}" for name in names] for names in (_RUNNING, _COMPILING))
+    name = "aarch64" if contents.architecture == "arm64" else contents.architecture
     listed = [contents.release, *contents.debian, *running, "and", *compiling]
-    folder = cache / f"aarch64-{hashlib.sha256(' '.join(listed).encode()).hexdigest()[:12]}"
+    folder = cache / f"{name}-{hashlib.sha256(' '.join(listed).encode()).hexdigest()[:12]}"
     if folder.exists():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "aarch64.lock").open("w") as lock:
+    with (cache / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one makes it
         if not folder.exists():
-            unpacking = cache / "aarch64.part"
+            unpacking = cache / f"{name}.part"
             shutil.rmtree(unpacking, ignore_errors=True)
             for package in _debian_packages(unpacking / "apt", contents):
                 _run("dpkg-deb", "-x", str(package), str(unpacking))
             shutil.rmtree(unpacking / "apt")
             if not (unpacking / "lib").exists():
                 (unpacking / "lib").symlink_to("usr/lib")  # as releases since trixie have it
-            _install(contents.python, running, site_packages(unpacking))
-            _install(contents.python, [*running, *compiling], compiler_packages(unpacking))
+            if contents.architecture == "arm64":
+                _install(contents.python, running, site_packages(unpacking))
+                _install(contents.python, [*running, *compiling], compiler_packages(unpacking))
+            else:
+                _link_alternatives(unpacking)
             unpacking.rename(folder)
     return folder
 
@@ -94,15 +117,17 @@ def python_here(folder: Path, qemu: str) -> Path:
     script = folder / "usr" / "bin" / "python-here"
     if not script.exists():
         part = script.with_name(f"{script.name}.{os.getpid()}")
-        part.write_text(f'#!/bin/sh\nexec {qemu} -cpu max -L {folder} -0 "$0" {python(folder)} -S "$@"\n')
+        cpu = RISCV_VECTORS if Path(qemu).name == "qemu-riscv64" else "max"
+        part.write_text(f'#!/bin/sh\nexec {qemu} -cpu {cpu} -L {folder} -0 "$0" {python(folder)} -S "$@"\n')
         part.chmod(0o755)
         part.rename(script)
     return script
 
 
 def site_packages(folder: Path) -> Path:
-    """Where packages from PyPI lie."""
-    return folder / "usr" / "local" / "lib" / python(folder).name / "site-packages"
+    """Where packages lie: those from PyPI, or else Debian's own."""
+    of_debian = folder / "usr" / "lib" / "python3" / "dist-packages"
+    return of_debian if of_debian.exists() else folder / "usr" / "local" / "lib" / python(folder).name / "site-packages"
 
 
 def compiler_packages(folder: Path) -> Path:
@@ -134,8 +159,8 @@ def _debian_packages(folder: Path, contents: Contents) -> list[Path]:
     (folder / "state" / "status").touch()
     (folder / "sources.list").write_text(f"deb {_repository()} {contents.release} main\n")
     options = [
-        "-oAPT::Architecture=arm64",
-        "-oAPT::Architectures::=arm64",
+        f"-oAPT::Architecture={contents.architecture}",
+        f"-oAPT::Architectures::={contents.architecture}",
         f"-oDir::Etc::sourcelist={folder}/sources.list",
         "-oDir::Etc::sourceparts=-",
         f"-oDir::State={folder}/state",
@@ -146,6 +171,12 @@ def _debian_packages(folder: Path, contents: Contents) -> list[Path]:
     _run("apt-get", *options, "update", "-qq")
     _run("apt-get", *options, "download", "-qq", *contents.debian, cwd=folder)
     return sorted(folder.glob("*.deb"))
+
+
+def _link_alternatives(folder: Path) -> None:
+    """Link the libraries of which Debian has several, as its installer would."""
+    for library in (folder / "usr" / "lib").glob("*-linux-*/*/lib*.so.3"):
+        (library.parents[1] / library.name).symlink_to(library.relative_to(library.parents[1]))
 
 
 def _repository() -> str:

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 import landbridge as lb
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 
 
 def run(name: str, threads: int) -> None:
@@ -19,7 +19,7 @@ def run(name: str, threads: int) -> None:
     with np.load(f"{name}.npz") as given:
         arrays = [given[key] for key in given.files]
     inputs = [
-        array if spec.dtype == array.dtype.name else array.view(numpy_dtype(spec.dtype))
+        array if spec.dtype == array.dtype.name else array.view(stored_dtype(spec.dtype))
         for array, spec in zip(arrays, session.inputs, strict=True)
     ]
     outputs = [np.asarray(output) for output in session(*inputs)]

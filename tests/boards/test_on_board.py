@@ -105,6 +105,12 @@ def arm(make_desk: MakeDesk, board: Board) -> Desk:
 
 
 @pytest.fixture
+def narrow(make_desk: MakeDesk, armv7_board: Board) -> Desk:
+    """A board of ARMv7, whose Python has addresses of 32 bits and no ml-dtypes."""
+    return make_desk(armv7_board.command(), armv7_board.environment)
+
+
+@pytest.fixture
 def same(make_desk: MakeDesk) -> Desk:
     """A board of this machine's instruction set."""
     return make_desk([sys.executable], {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": "1"})
@@ -147,6 +153,32 @@ def test_run_on_an_aarch64_board(arm: Desk, model: Path, x: Path, tmp_path: Path
     second = (arm.home / "cache/landbridge/boards" / name).stat()
     assert (arm.programs, second.st_ino) == ([name], first.st_ino), "it was copied again"
     assert second.st_mtime_ns > first.st_mtime_ns, "its use was not noted"
+
+
+def test_run_and_compare_on_an_armv7_board(narrow: Desk, model: Path, x: Path, tmp_path: Path) -> None:
+    line = ["-t", "pynq-z2", "-i", f"x={x}", "--on", ON]
+    found = narrow.json("run", str(model), "--threads", "2", "--output-dir", str(tmp_path / "out"), *line)
+    (wanted,) = lb.Session(lb.compile(model))(np.load(x))
+    # Sums of another order: 48 terms of about 2, each rounded.
+    np.testing.assert_allclose(np.load(found["outputs"][0]["file"]), np.asarray(wanted), rtol=0, atol=1e-5)
+    assert narrow.json("compare", str(model), *line)["equal"]
+    code, _, stderr = narrow("run", str(model), "-t", "raspberry-pi-zero-2-32", "--on", ON)
+    assert code == 1 and "CPU features this machine lacks: idiva, vfpv4" in stderr
+    code, _, stderr = narrow("run", str(model), "-t", "raspberry-pi-4", "--on", ON)
+    assert code == 1 and "compiled for aarch64, ssh://board is armv7; compile the model for it" in stderr
+
+
+def test_run_on_a_riscv_board(make_desk: MakeDesk, riscv64_board: Board, model: Path, x: Path, tmp_path: Path) -> None:
+    desk = make_desk(riscv64_board.command(), riscv64_board.environment)
+    target = "llvm -mtriple=riscv64-linux-gnu -mcpu=generic -mattr=+v"
+    found = desk.json(
+        "run", str(model), "-t", target, "-i", f"x={x}", "--threads", "2", "--on", ON, "--output-dir", str(tmp_path)
+    )
+    (wanted,) = lb.Session(lb.compile(model))(np.load(x))
+    # Sums of another order: 48 terms of about 2, each rounded.
+    np.testing.assert_allclose(np.load(found["outputs"][0]["file"]), np.asarray(wanted), rtol=0, atol=1e-5)
+    code, _, stderr = desk("run", str(model), "-t", f"{target},+zvl512b", "-i", f"x={x}", "--on", ON)
+    assert code == 1 and "CPU features this machine lacks: zvl512b" in stderr
 
 
 def test_the_other_commands_on_an_aarch64_board(arm: Desk, model: Path, x: Path, tmp_path: Path) -> None:

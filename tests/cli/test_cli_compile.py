@@ -30,7 +30,7 @@ NAMES = {
 #: Those of modules of torch, which no file holds.
 OF_TORCH = {"args", "kwargs", "dynamic_shapes"}
 #: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
-OF_THE_COMMAND = {"output", "json", "device"}
+OF_THE_COMMAND = {"verbose", "constants", "output", "json", "device"}
 
 
 @pytest.fixture
@@ -64,6 +64,19 @@ def compiled(model: Path, *words: str) -> lb.Executable:
     done = command("compile", model, "-o", file, *words)
     assert done.exit_code == 0, done.stderr
     return lb.load(file)
+
+
+def test_verbose_says_why_the_model_was_walked(model: Path) -> None:
+    done = command("compile", model, "-v")
+    assert json.loads(done.stdout)["walks"] == ["the model"]
+    assert "walks" not in json.loads(command("compile", model).stdout)
+    opened = onnx.load(model)
+    for value in (*opened.graph.input, *opened.graph.output):
+        value.type.tensor_type.shape.dim[2].dim_param = "h"
+    onnx.save(opened, model)
+    shown = invoke(["compile", str(model), "--verbose"]).stdout
+    assert "walks of the model" in shown
+    assert "a program for inputs without elements" in shown
 
 
 def test_each_option_of_compile_has_one_of_the_command() -> None:

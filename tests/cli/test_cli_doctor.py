@@ -13,7 +13,7 @@ from landbridge.cli.doctor import _cache
 from landbridge.devices.driver_binaries import DriverBinary, binary_file
 from landbridge.errors import ExecutableError
 from landbridge.files.cache_folder import PROGRAM
-from landbridge.vm.executable_pages import CodePages
+from landbridge.process.executable_pages import CodePages
 from tests.cli.command_line import invoke
 
 

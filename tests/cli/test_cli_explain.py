@@ -68,6 +68,25 @@ def test_a_program_without_facts_has_times(tmp_path: Path) -> None:
     assert "compile it again" in done.stderr
 
 
+def test_weights_that_a_session_binds_in_place(tmp_path: Path) -> None:
+    made = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[64, 64] x) => (float[64, 64] y) {
+            [mm] t = MatMul(x, packed)  [add] y = Add(t, bias) }"""
+    )
+    weights = {"packed": np.ones((64, 64), np.float32), "bias": np.ones(64, np.float32)}
+    made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx.save(made, tmp_path / "m.onnx")
+    file, options = tmp_path / "m.lbx", [word for name in weights for word in ("--mutable", name)]
+    assert invoke(["compile", str(tmp_path / "m.onnx"), *options, "-o", str(file)]).exit_code == 0
+    line = ["explain", str(file), "--threads", "1", "--runs", "1"]
+    packed, bias = json.loads(invoke([*line, "--json"]).stdout)["replaceable_weights"]
+    assert (packed["weight"], packed["binds_in_place"], packed["copy_read_by"]) == ("packed", "no", "mm+add")
+    assert packed["copy"].startswith("float32[") and ", by " in packed["copy"]
+    assert bias == {"weight": "bias", "binds_in_place": "yes", "copy_read_by": "", "copy": ""}
+    shown = invoke(line, env=WIDE).stdout
+    assert "weights that set_params replaces" in shown and "mm+add" in shown
+
+
 def test_the_model_is_not_drawn_over(model: Path) -> None:
     before = model.read_bytes()
     done = invoke(["explain", str(model), "--shape", "x=8x64", "--svg", str(model)], env=WIDE)

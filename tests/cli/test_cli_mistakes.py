@@ -17,6 +17,7 @@ from onnx import parser
 import landbridge as lb
 from tests.cli.command_line import invoke
 from tests.devices.present import first_instance
+from tests.plugins.test_open_dimensions import LOOPS, register_kinds
 from tests.whole_models.small_models import add
 
 PYRAMID = """<ir_version: 8, opset_import: ["": 18]> pyramid (float[n, 1, h, w] x) => (float[n, 1, p, q] y) {
@@ -68,11 +69,14 @@ def test_extents_that_do_not_fit_name_the_input_and_what_fits(here: Path) -> Non
     assert "multiples of 4, as 320 or 324" in reported
 
 
-def test_what_is_proposed_for_unknown_extents_is_no_program_by_itself(here: Path) -> None:
-    reported = refused("compile", "pyramid.onnx", "--target", "opencl")
+def test_what_is_proposed_for_unknown_extents_is_no_program_by_itself(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_kinds(monkeypatch)
+    reported = refused("compile", "pyramid.onnx", "--target", LOOPS.name)
     proposed = reported.split("--shape '")[1].split("'")[0]
     assert proposed == "x=<n>x1x<h>x<w>"
-    assert "is not NAME=DIMxDIM" in refused("compile", "pyramid.onnx", "--target", "opencl", "--shape", proposed)
+    assert "is not NAME=DIMxDIM" in refused("compile", "pyramid.onnx", "--target", LOOPS.name, "--shape", proposed)
 
 
 def test_inputs_without_elements_are_reported(here: Path) -> None:

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from landbridge.cli.compare import _difference
 from landbridge.cli.reference import Reference
 from tests.cli.command_line import invoke
+from tests.plugins.test_open_dimensions import LOOPS, register_kinds
 
 WEIGHTS = np.linspace(-1, 1, 8, dtype=np.float32)
 
@@ -77,9 +78,12 @@ def test_a_file_runs_as_it_is(model: Path) -> None:
         assert json.loads(done.stdout)
 
 
-def test_open_dimensions_of_other_targets_and_files_that_are_no_models_are_errors(model: Path, tmp_path: Path) -> None:
+def test_open_dimensions_of_plain_loops_and_files_that_are_no_models_are_errors(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_kinds(monkeypatch)
     for command in ("compile", "opt"):
-        done = invoke([command, str(model), "--target", "opencl"])
+        done = invoke([command, str(model), "--target", LOOPS.name])
         assert (done.exit_code, done.stdout) == (1, "")
         assert "'x'" in done.stderr and "--shape" in done.stderr
     junk = tmp_path / "junk.onnx"

@@ -67,8 +67,8 @@ def bad_files(folder: Path) -> dict[str, str]:
     (folder / "folder").mkdir()
     return {
         "cut.lbx": "truncated: 9000 bytes, its header says 12800",
-        "old.lbx": "format version 7, and this Landbridge reads 8 to 10; compile the model again",
-        "new.lbx": "format version 99, and this Landbridge reads 8 to 10; install a newer Landbridge",
+        "old.lbx": "format version 7, and this Landbridge reads 8 to 12; compile the model again",
+        "new.lbx": "format version 99, and this Landbridge reads 8 to 12; install a newer Landbridge",
         "model.onnx": "not an .lbx file",
         "folder": "is a folder, and no .lbx",
         "none.lbx": "there is no file",

@@ -40,6 +40,12 @@ class QueuedCopy:
         self.done = True
 
 
+def aligned_buffer(nbytes: int, alignment: int) -> ctypes.Array[ctypes.c_char]:
+    """``nbytes`` zeros at a multiple of ``alignment``."""
+    whole = ctypes.create_string_buffer(nbytes + alignment)
+    return (ctypes.c_char * nbytes).from_buffer(whole, -ctypes.addressof(whole) % alignment)
+
+
 class QueueingDeviceAPI(DeviceAPI):
     """Two instances; ``can_copy`` reaches host memory."""
 
@@ -70,9 +76,11 @@ class QueueingDeviceAPI(DeviceAPI):
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         handle = next(self._handles)
-        self.buffers[handle] = ctypes.create_string_buffer(nbytes)
+        aligned = max(alignment, 256)
+        self.buffers[handle] = aligned_buffer(nbytes, aligned)
         if scope == "shared":
-            self.shadows[handle] = ctypes.create_string_buffer(b"\xee" * nbytes, nbytes)
+            self.shadows[handle] = aligned_buffer(nbytes, aligned)
+            self.shadows[handle].raw = b"\xee" * nbytes
         return Space(Device(self, index), scope, handle)
 
     def free_data_space(self, space: Space) -> None:

@@ -22,11 +22,13 @@ import numpy as np
 import landbridge as lb
 from landbridge.device.api import Device, Event, NdSpace, Space, Stream
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.fences import fence_of, wait_for_fence
 from landbridge.device.import_source import DmaBuf
 from landbridge.device.registry import discovery, register
 from landbridge.executable.instructions import Call
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.memory.allocators.workspace import workspace
+from landbridge.memory.coherence import take_back
 from landbridge.testing.sim_board import SimBoardDeviceAPI
 from landbridge.testing.sim_on_demand import SimOnDemandDeviceAPI
 from tests.passes.place.scopes import SHAPE, network
@@ -149,6 +151,11 @@ def uses_of_a_board(api: Board) -> Iterator[Callable[[], object]]:
             del array
             there.storage.free()
 
+    def work_that_is_over() -> None:
+        there = lb.empty((N,), dtype="float32", device=device, scope="cached")
+        take_back(there.storage, 0, there.nbytes)  # as at the end of a run that wrote it
+        there.storage.free()
+
     def streams() -> None:
         stream, other = device.create_stream(), device.create_stream()
         begin = stream.record()
@@ -187,10 +194,43 @@ def uses_of_a_board(api: Board) -> Iterator[Callable[[], object]]:
     def target() -> None:
         lb.Target.from_device(device)
 
+    def fences() -> None:
+        file = os.eventfd(0)
+        wait_for_fence(device, file)
+        os.eventfd_write(file, 1)
+        os.close(file)
+        with fence_of(device) as done:
+            assert done.wait(5)
+
+    def suspension() -> None:
+        second = lb.device(f"{api.name}:1")
+        there = lb.asarray(X, device=second, copy=True)
+        second.suspend()
+        try:
+            assert second.resume() is second
+        except BaseException:
+            second.reopen()
+            raise
+        equal(there.to_device("cpu"))
+
     def reset() -> None:
         lb.device(f"{api.name}:1").reset()
 
-    yield from (known, copies, views, streams, scratch, shares, runs, new_session, target, reset)
+    yield from (
+        known,
+        copies,
+        views,
+        work_that_is_over,
+        streams,
+        scratch,
+        shares,
+        runs,
+        new_session,
+        target,
+        fences,
+        suspension,
+        reset,
+    )
 
 
 def uses_of_rows(api: Rows) -> Iterator[Callable[[], object]]:

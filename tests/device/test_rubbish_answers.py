@@ -15,9 +15,9 @@ from tests.testing.caller_table import PROTOCOLS, methods
 
 #: What these return is not looked at: they did not do what they must, which shows in the numbers at most.
 VOID = frozenset({
-    "begin_host_access", "begin_record", "close", "end_host_access", "free_data_space", "free_stream",
-    "free_workspace", "open", "release_import", "release_scope", "reset", "set_stream", "stream_sync",
-    "sync_stream_from_to", "wait_event",
+    "begin_host_access", "begin_host_access_after", "begin_record", "close", "end_host_access", "free_data_space",
+    "free_stream", "free_workspace", "open", "release_import", "release_scope", "reset", "set_stream", "stream_sync",
+    "suspend", "sync_stream_from_to", "wait_event", "wait_fence",
 })  # fmt: skip
 #: What these return is the device's own, and given back to it alone.
 OPAQUE = frozenset({"end_record", "load_module"})
@@ -28,6 +28,7 @@ LEGAL = {
     "device_address": {"zero"}, "discovery": {"list"}, "elapsed_ms": {"None", "negative", "zero", "huge"},
     "export_fd": {"zero"}, "get_attr": {"None"}, "import_source": {"None"}, "launch": {"None"},
     "memory_provider": {"None"}, "module_formats": {"list"}, "replay": {"None"},
+    "resume": {"True"}, "signal_fence": {"zero"},
     "target_properties": {"list", "mapping"},
 }  # fmt: skip
 #: Which say that work is done, or a device is gone, and it is not so.

@@ -8,8 +8,8 @@ from typing import Any
 
 import onnx
 
-from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.known_operators import implementations
+from landbridge.frontend.onnx.main_function import CONTROL_FLOW
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES
 from landbridge.operators import REGISTRY, Definition, HostOperator, Kernel
 from landbridge.operators.implementations import is_built_in

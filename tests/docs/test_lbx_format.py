@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from landbridge.executable.header import FORMAT_VERSION, LOOPS_VERSION, OLDEST_VERSION
+from landbridge.executable.header import (
+    FORMAT_VERSION,
+    LOOPS_VERSION,
+    OLDEST_VERSION,
+    OPEN_LAUNCHES_VERSION,
+    ROWS_VERSION,
+)
 from tests.docs.test_docs import ROOT
 
 
@@ -11,7 +17,9 @@ def test_the_versions_of_the_page_are_those_of_the_reader_and_the_writer() -> No
     versions = ", ".join(map(str, range(OLDEST_VERSION, FORMAT_VERSION + 1)))
     for row in (
         f"| formats that this release reads | {versions} |",
-        f"| formats that it writes | {LOOPS_VERSION - 1}; {LOOPS_VERSION} for a program with a loop |",
+        f"| formats that it writes | {LOOPS_VERSION - 1}; {LOOPS_VERSION} for a program with a loop; "
+        f"{OPEN_LAUNCHES_VERSION} for open dimensions on other devices than the CPU; "
+        f"{ROWS_VERSION} for inputs and outputs in rows |",
         f"| formats before {OLDEST_VERSION} | refused: compile the model again |",
         f"| formats after {FORMAT_VERSION} | refused: install a newer Landbridge |",
     ):

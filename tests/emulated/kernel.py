@@ -5,6 +5,7 @@ Of Debian's backports, because the release's own kernel has neither dma-heap nor
 
 from __future__ import annotations
 
+import fcntl
 import lzma
 import re
 import shutil
@@ -12,7 +13,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_IMAGE, _HEADERS = "linux-image-cloud-amd64", "linux-headers-cloud-amd64"
+from tests.emulated.architecture import AMD64, Architecture
+
 _DEPENDS = re.compile(rb"\0depends=([\w,-]*)\0")
 
 
@@ -22,6 +24,7 @@ class Kernel:
 
     folder: Path
     release: str
+    architecture: Architecture = AMD64
 
     @property
     def image(self) -> Path:
@@ -55,39 +58,58 @@ class Kernel:
         return self.folder / "lib" / "modules" / self.release
 
 
-def fetch(cache: Path) -> Kernel:
-    """The kernel in ``cache``, brought there by apt where it is missing; raises RuntimeError with apt's words."""
-    folder = cache / "linux"
-    if not folder.exists():
-        unpacking = cache / "linux.part"
-        shutil.rmtree(unpacking, ignore_errors=True)
-        unpacking.mkdir(parents=True)
-        for package in _download(unpacking / "apt"):
-            _run("dpkg-deb", "-x", str(package), str(unpacking))
-        shutil.rmtree(unpacking / "apt")
-        for makefile in (unpacking / "usr" / "src").glob("linux-headers-*/Makefile"):
-            makefile.write_text(makefile.read_text().replace("/usr/src", f"{folder}/usr/src"))
-        unpacking.rename(folder)
+def fetch(cache: Path, architecture: Architecture = AMD64) -> Kernel:
+    """Returns the kernel in ``cache``, brought there by apt where it is missing; raises RuntimeError with apt's words.
+
+    Of several processes that lack it, one fetches it and the others wait.
+    """
+    folder = cache / architecture.cache
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{architecture.cache}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process that holds it
+        if not folder.exists():
+            unpacking = cache / f"{architecture.cache}.part"
+            shutil.rmtree(unpacking, ignore_errors=True)
+            unpacking.mkdir()
+            _unpack(unpacking, folder, architecture)
+            unpacking.rename(folder)
     (image,) = (folder / "boot").glob("vmlinuz-*")
-    return Kernel(folder, image.name.removeprefix("vmlinuz-"))
+    return Kernel(folder, image.name.removeprefix("vmlinuz-"), architecture)
 
 
-def _download(folder: Path) -> list[Path]:
-    """The packages, by an apt whose sources and lists are in ``folder``, so that the machine's own stay as they are."""
+def _unpack(unpacking: Path, folder: Path, architecture: Architecture) -> None:
+    """Unpack the packages to ``unpacking``, as they will be used in ``folder``."""
+    for package in _download(unpacking / "apt", architecture):
+        _run("dpkg-deb", "-x", str(package), str(unpacking))
+    shutil.rmtree(unpacking / "apt")
+    for makefile in (unpacking / "usr" / "src").glob("linux-headers-*/Makefile"):
+        makefile.write_text(makefile.read_text().replace("/usr/src", f"{folder}/usr/src"))
+
+
+def _download(folder: Path, architecture: Architecture) -> list[Path]:
+    """The packages, by an apt whose sources and lists are in ``folder``, so that the machine's own stay as they are.
+
+    The programs that build modules are those of this machine.
+    """
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
-    (folder / "sources.list").write_text(f"deb {' '.join(_backports())} main\n")
+    here = _run("dpkg", "--print-architecture").strip()
+    architectures = sorted({here, architecture.debian})
+    (folder / "sources.list").write_text(f"deb [arch={','.join(architectures)}] {' '.join(_backports())} main\n")
     options = [
         f"-oDir::Etc::sourcelist={folder}/sources.list",
         "-oDir::Etc::sourceparts=-",
         f"-oDir::State::lists={folder}/lists",
         f"-oDir::Cache={folder}/cache",
         "-oAPT::Sandbox::User=",
+        *(f"-oAPT::Architectures::={name}" for name in architectures),
     ]
     _run("apt-get", *options, "update", "-qq")
-    image, headers = (_dependencies(options, name)[0] for name in (_IMAGE, _HEADERS))
-    building = [name for name in _dependencies(options, headers) if name.startswith(("linux-headers", "linux-kbuild"))]
-    _run("apt-get", *options, "download", "-qq", image, headers, *building, cwd=folder)
+    of = architecture.debian
+    image, headers = (_dependencies(options, f"{name}:{of}")[0] for name in architecture.packages)
+    building = [name.strip("<>").partition(":")[0] for name in _dependencies(options, headers)]
+    common = [f"{name}:{here}" for name in building if name.startswith(("linux-headers", "linux-kbuild"))]
+    _run("apt-get", *options, "download", "-qq", image, headers, *common, cwd=folder)
     return sorted(folder.glob("*.deb"))
 
 

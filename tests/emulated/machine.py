@@ -9,13 +9,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.emulated.architecture import AMD64, Architecture
 from tests.emulated.kernel import Kernel
 
-_QEMU = "qemu-system-x86_64"
 _ENDED = re.compile(r"LANDBRIDGE ended (-?\d+)")
 _BROKEN = re.compile(r"Kernel panic|PANIC: double fault")
-# The flags after cmpxchg16b, which the kernel's allocators use where they have it, are wrong in QEMU 7.2 now and then.
-_WITHOUT = "clearcpuid=cx16"
 # QEMU 7.2 broke 4 of 40 boots with counted instructions: the kernel stopped, with impossible values in registers.
 _BOOTS = 4
 _COUNTED = ("-icount", "shift=auto,sleep=off")
@@ -29,9 +27,9 @@ class Outcome:
     text: str
 
 
-def can_emulate() -> str | None:
+def can_emulate(architecture: Architecture = AMD64) -> str | None:
     """What is missing for emulation here, or None."""
-    for program in (_QEMU, "mke2fs", "apt-get", "dpkg-deb"):
+    for program in (*architecture.programs, "mke2fs", "apt-get", "dpkg-deb"):
         if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
             return f"{program} is not installed"
     return None
@@ -55,24 +53,27 @@ def run(
     booted again.
     """
     words = ",".join(("-m", program, *arguments))
-    given = f"{boot} {_WITHOUT} landbridge.run={words}"
-    append = f"root=/dev/nvme0n1 ro init=/init console=ttyS0 quiet loglevel=3 panic=-1 oops=panic {given}"
+    architecture = kernel.architecture
+    given = " ".join((boot, *architecture.boot, f"landbridge.run={words}"))
+    console = f"console={architecture.console}"
+    append = f"root=/dev/nvme0n1 ro init=/init {console} quiet loglevel=3 panic=-1 oops=panic {given}"
     command = [
-        *(_QEMU, "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", str(memory_mib), "-nographic", "-no-reboot"),
-        *(_COUNTED if counted else ()),
+        *(*architecture.machine, "-m", str(memory_mib), "-nographic", "-no-reboot"),
+        *(_COUNTED if counted and architecture.counted else ()),
         *("-nodefaults", "-serial", "stdio", "-kernel", str(kernel.image)),
         *("-drive", f"if=none,id=disk,format=raw,readonly=on,file={disk}", "-device", "nvme,drive=disk,serial=disk"),
         *devices,
         *("-append", append),
     ]
     for _ in range(_BOOTS):
-        outcome = _boot(command, timeout)
+        outcome = emulate(command, timeout)
         if outcome.code is not None or not _BROKEN.search(outcome.text):
             break
     return outcome
 
 
-def _boot(command: list[str], timeout: float) -> Outcome:
+def emulate(command: list[str], timeout: float) -> Outcome:
+    """How the machine ended that QEMU's ``command`` boots, after ``timeout`` seconds at most."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout)
         text = done.stdout + done.stderr

@@ -13,7 +13,7 @@ def build(kernel: Kernel, source: Path, folder: Path, name: str | None = None, *
     """The module ``name`` of the folder ``source`` (None: called as that), built in ``folder`` with make's ``options``,
     as (name, ELF file); raises RuntimeError with the compiler's words."""
     shutil.copytree(source, folder, dirs_exist_ok=True)
-    options = (f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options)
+    options = (*kernel.architecture.make, f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options)
     command = ["make", "-s", "-C", str(kernel.headers), *options, "modules"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

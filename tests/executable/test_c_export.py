@@ -13,12 +13,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.codegen.llvm import features_aarch64, features_x86_64
 from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.c_export import export_c
-from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import instance
+from landbridge.instruction_sets.aarch64 import features as features_aarch64
+from landbridge.instruction_sets.aarch64.processor import hwcap_bits
+from landbridge.instruction_sets.x86_64 import features as features_x86_64
+from landbridge.instruction_sets.x86_64.processor import cpuid_bits
 from landbridge.vm import host_cpu
 from tests.frontend.loop_models import recurrence
 from tests.selection.installed import program
@@ -529,3 +531,10 @@ def test_what_c_cannot_run_is_refused_and_nothing_written(tmp_path: Path) -> Non
     with pytest.raises(ExecutableError, match=r"Python does \(landbridge.check_indices\)"):
         export_c(lb.compile(model, check_indices=True), tmp_path, "model")
     assert not list(tmp_path.iterdir())
+
+
+def test_inputs_in_rows_are_refused(tmp_path: Path) -> None:
+    target = lb.Target.from_device(lb.device("sim:scratch"), "llvm")
+    executable = lb.compile(add(), {"npu": target}, place={"x": "npu@global.pitched[1]"})
+    with pytest.raises(ExecutableError, match=r"'x' is in rows, and a C program takes flat memory"):
+        export_c(executable, tmp_path, "rows")

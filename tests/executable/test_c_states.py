@@ -105,6 +105,36 @@ int main(int argc, char **argv) {
 }
 """
 
+#: A run for each three samples of the file ``rows``, in memory that holds a few more than the window.
+SLIDES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model.h"
+#define WINDOW (MODEL_INPUT_CACHE_IN_BYTES / sizeof(float))
+int main(void) {
+  static float memory_of_state[WINDOW + 5 * MODEL_INPUT_CACHE_IN_SLIDE], row[24], y[24];
+  static _Alignas(MODEL_MEMORY_ALIGNMENT) unsigned char memory[MODEL_MEMORY_BYTES];
+  float *window = memory_of_state, *end = memory_of_state + sizeof memory_of_state / sizeof(float);
+  model_program self;
+  FILE *rows = fopen("rows", "rb"), *out = fopen("out", "wb");
+  int code = !rows || !out ? 9 : model_init(&self, memory, sizeof memory);
+  while (!code && fread(row, sizeof row, 1, rows) == 1) {
+    code |= model_set_input(&self, MODEL_INPUT_X, row) | model_set_output(&self, MODEL_OUTPUT_Y, y);
+    code |= model_set_input(&self, MODEL_INPUT_CACHE_IN, window);
+    code |= model_set_output(&self, MODEL_OUTPUT_CACHE_OUT, window);
+    code |= model_run(&self);
+    fwrite(y, sizeof y, 1, out);
+    window += MODEL_INPUT_CACHE_IN_SLIDE;
+    if (window + WINDOW > end) {
+      memmove(memory_of_state, window, (WINDOW - MODEL_INPUT_CACHE_IN_SLIDE) * sizeof(float));
+      window = memory_of_state;
+    }
+  }
+  return code ? code : fclose(rows) | fclose(out);
+}
+"""
+
 
 def run(executable: lb.Executable, rows: np.ndarray, folder: Path, *flags: str) -> tuple[np.ndarray, np.ndarray]:
     """Returns past, [STEPS, CAPACITY, WIDTH], and y, [STEPS, WIDTH], after each step of the C program."""
@@ -174,3 +204,28 @@ def outcome(folder: Path, *lengths: int) -> str:
     done = subprocess.run(["./run", *map(str, lengths)], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, (lengths, done.stderr)
     return done.stdout.strip()
+
+
+def test_a_window_of_a_stream_slides_through_memory_of_the_application(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    weights = ", ".join(f"{number:.3f}" for number in rng.standard_normal(320))
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+        stream (float[1,8,3] x, float[1,8,4] cache_in) => (float[1,8,3] y, float[1,8,4] cache_out)
+        <float[8,8,5] w = {{{weights}}}, int64[2] parts = {{3, 4}}> {{
+            all = Concat<axis = 2>(cache_in, x)
+            y = Conv(all, w)
+            rest, cache_out = Split<axis = 2>(all, parts)
+        }}""")
+    executable = lb.compile(model, alias="auto")
+    rows = rng.standard_normal((23, 1, 8, 3)).astype(np.float32)
+    rows.tofile(tmp_path / "rows")
+    export_c(executable, tmp_path, "model")
+    build(tmp_path, source=SLIDES)
+    done = subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    session = lb.Session(executable, num_threads=1)
+    session.bind_state()
+    expected = [np.array(session(row)[0]) for row in rows]
+    assert (tmp_path / "out").read_bytes() == np.concatenate(expected).tobytes()
+    header = (tmp_path / "model.h").read_text()
+    assert "reads the first 4 of 7 along axis 2" in header and header.count("_SLIDE 3") == 1

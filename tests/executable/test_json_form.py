@@ -38,3 +38,8 @@ def test_every_field_has_a_reader_of_its_type(cls):
 def test_a_type_without_a_reader_is_named():
     with pytest.raises(TypeError, match="complex"):
         json_form.from_json(Odd, {"value": 1})
+
+
+def test_a_state_grows_from_a_position_that_counts_from_its_last_element():
+    growth = parts.StateGrowth("past", 2, -3, 1, "positions", has_each=True)
+    assert json_form.from_json(parts.StateGrowth, json_form.to_json(growth)) == growth

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.packed import PackedKernel, with_packed_functions
 from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.executable.shared_library import shared_library
+from landbridge.instruction_sets.registry import instruction_set
 
-PAGE = LARGEST_PAGE["x86_64"]
+PAGE = instruction_set("x86_64").elf.page
 RETURN_7 = b"\xb8\x07\x00\x00\x00\xc3"  # mov $7, %eax; ret
 #: jmp *slot(%rip), with the slot at the start of the second page.
 JUMP_TO_SLOT = b"\xff\x25" + struct.pack("<i", PAGE - 64 - 6)
@@ -63,8 +63,8 @@ def test_every_symbol_is_found(count: int, tmp_path: Path) -> None:
 
 
 def test_images_that_cannot_be_exported() -> None:
-    with pytest.raises(ExecutableError, match="for x86_64, aarch64; this image is for riscv64"):
-        shared_library(replace(image(), isa="riscv64"), [])
+    with pytest.raises(ExecutableError, match="for x86_64, aarch64, armv7, riscv64; this image is for powerpc64le"):
+        shared_library(replace(image(), isa="powerpc64le"), [])
     with pytest.raises(ExecutableError, match="function 'late' shares a page"):
         shared_library(replace(image(), symbols={"late": PAGE + 64}), ["late"])
 
@@ -76,5 +76,7 @@ def test_packed_functions_need_the_checker_and_a_known_instruction_set() -> None
     known = replace(image(), symbols={**image().symbols, "landbridge_packed_v3": 0})
     made = with_packed_functions(known, kernels)
     assert made.code.startswith(known.code) and made.symbols["__tvm_ffi_seven"] > len(known.code)
-    with pytest.raises(ExecutableError, match="made for images of x86_64, aarch64; this is for riscv64"):
-        with_packed_functions(replace(known, isa="riscv64"), kernels)
+    with pytest.raises(
+        ExecutableError, match="made for images of x86_64, aarch64, armv7, riscv64; this is for powerpc64le"
+    ):
+        with_packed_functions(replace(known, isa="powerpc64le"), kernels)

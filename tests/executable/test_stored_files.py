@@ -2,7 +2,9 @@
 
 ``stored/VERSION-*.lbx`` are of one convolution, a Relu and a mean over the picture, for any x86-64: of a known width,
 of an open one, and with a weight that may be replaced; from version 10 on, which only files with loops have, of a Scan
-over vectors that are added to half of what it carries. A new format version adds its own; none is ever made again.
+over vectors that are added to half of what it carries; from version 11 on, which only files with launches of open sizes
+have, of the same convolution in OpenCL C; from version 12 on, which only files with inputs or outputs in rows have, of
+the same convolution of a picture in rows of sim:scratch. A new format version adds its own; none is ever made again.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.executable.header import FORMAT_VERSION, OLDEST_VERSION
+from tests.selection.installed import package
 
 STORED = Path(__file__).with_name("stored")
 ALL = sorted(STORED.glob("*.lbx"))
@@ -23,7 +26,7 @@ ALL = sorted(STORED.glob("*.lbx"))
 def of_file(file: Path) -> np.ndarray:
     """The weight that it was compiled with: the three of a version were drawn one after the other."""
     rng = np.random.default_rng(0)
-    for kind in ("known", "open", "weights"):
+    for kind in (("known", "opencl", "rows"), "open", "weights"):
         weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
         if file.stem.endswith(kind):
             return weight
@@ -45,17 +48,24 @@ def test_there_are_files_of_every_version_that_is_read() -> None:
 
 def check_results(file: Path) -> None:
     """Fail unless ``file``, which is called like one of ``ALL``, gives what that gave."""
-    if platform.machine() != "x86_64":
+    is_opencl = file.stem.endswith("opencl")
+    if is_opencl:
+        package("pyopencl", "test")
+    elif platform.machine() != "x86_64":
         pytest.skip("the stored code is of x86-64")
-    session = lb.Session(lb.load(file, verify="all"))
+    device = "opencl" if is_opencl else "sim:scratch" if file.stem.endswith("rows") else "cpu"
+    session = lb.Session(lb.load(file, verify="all"), device=device)
     (_check_loop if file.stem.endswith("loop") else _check_convolution)(session, file)
 
 
 def _check_convolution(session: lb.Session, file: Path) -> None:
     weight = of_file(file)
-    for width in (8, 21) if file.stem.endswith("open") else (8,):
+    for width in (8, 21) if file.stem.endswith(("open", "opencl")) else (8,):
         x = np.random.default_rng(width).standard_normal((1, 3, 6, width)).astype(np.float32)
-        np.testing.assert_allclose(np.asarray(session(x)[0]), expected(x, weight), rtol=1e-4, atol=1e-5)
+        session.set_input("x", x)
+        session.run()
+        found = np.asarray(session.get_output(0).to_device("cpu"))
+        np.testing.assert_allclose(found, expected(x, weight), rtol=1e-4, atol=1e-5)
     if file.stem.endswith("weights"):
         session.set_params({"k": 2 * weight})
         np.testing.assert_allclose(np.asarray(session(x)[0]), expected(x, 2 * weight), rtol=1e-4, atol=1e-5)

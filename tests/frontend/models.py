@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
@@ -45,7 +46,7 @@ def model(
 
 def imported(source: Any, shapes: Mapping[str, Sequence[int]] | None = None, **options: Any) -> IRModule:
     """The verified module of a model."""
-    module = import_onnx(source, shapes, (Target("llvm"),), **options)
+    module = import_onnx(ImportRequest(source, (Target("llvm"),), shapes=shapes, **options)).module
     verify(module)
     return module
 

@@ -45,6 +45,7 @@ def model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("opset", [23, 24])
 @pytest.mark.parametrize("in_heads", [True, False])
 @pytest.mark.parametrize(
@@ -55,9 +56,14 @@ def model(
         ("float32", {"scale": 0.5}),
         ("", {"is_causal": 1}),
         ("", {"is_causal": 1, "softcap": 2.0}),
+        ("bool", {"is_causal": 1}),
+        ("float32", {"is_causal": 1}),
+        ("float32", {"is_causal": 1, "of_heads": (BATCH, 1)}),
+        ("bool", {"is_causal": 1, "of_heads": (BATCH, HEADS)}),
     ],
 )
 def test_a_prompt_and_steps(opset: int, in_heads: bool, masked: str, attributes: dict[str, Any]) -> None:
+    of_heads = attributes.get("of_heads", ())
     written = model(opset, in_heads=in_heads, masked=masked, **attributes)
     session, rng = lb.Session(lb.compile(written, alias="auto")), np.random.default_rng(3)
     state, reference = session.bind_state(capacity=16), ReferenceEvaluator(written)
@@ -67,7 +73,7 @@ def test_a_prompt_and_steps(opset: int, in_heads: bool, masked: str, attributes:
         shapes = [(BATCH, h, steps, SIZE) if in_heads else (BATCH, steps, h * SIZE) for h in (HEADS, SHARED, SHARED)]
         feeds = {name: rng.standard_normal(s, np.float32) for name, s in zip("qkv", shapes, strict=True)}
         if masked:
-            allowed = rng.random((*attributes.get("of_heads", ()), steps, total)) < 0.7
+            allowed = rng.random((*of_heads, steps, total)) < 0.7
             allowed[..., 0] = True
             feeds["mask"] = allowed if masked == "bool" else np.where(allowed, 0, -5).astype(np.float32)
         with lb.no_copies(), lb.ledger() as ledger:
@@ -78,6 +84,45 @@ def test_a_prompt_and_steps(opset: int, in_heads: bool, masked: str, attributes:
         assert state.length == total
         for name, value in zip(("past_key", "past_value"), past, strict=True):
             np.testing.assert_array_equal(np.asarray(state.tensors[name])[:, :, :total], value)
+
+
+@pytest.mark.parametrize("attributes", [{"left_window_size": 2}, {"is_causal": 1, "left_window_size": 1}])
+@pytest.mark.parametrize("masked", ["", "bool"])
+def test_windows_count_from_the_past(masked: str, attributes: dict[str, Any]) -> None:
+    test_a_prompt_and_steps(25, True, masked, attributes)
+
+
+def test_a_window_to_later_keys() -> None:
+    test_a_prompt_and_steps(25, True, "", {"left_window_size": 2, "right_window_size": 1})
+
+
+@pytest.mark.parametrize("kind", ["bool", "float32"])
+def test_a_causal_mask_that_is_shorter_than_the_keys(kind: str) -> None:
+    """From opset 24 on: the keys behind it are not attended."""
+    written = model(24, in_heads=True, masked=kind, is_causal=1)
+    written.graph.input[3].type.tensor_type.shape.dim[1].dim_param = "M"
+    session, rng = lb.Session(lb.compile(written, alias="auto")), np.random.default_rng(3)
+    session.bind_state(capacity=16)
+    past = np.zeros((2, BATCH, SHARED, 0, SIZE), np.float32)
+    for steps, known in ((4, 3), (1, 5), (2, 4)):
+        total = past.shape[3] + steps
+        feeds = {
+            name: rng.standard_normal((BATCH, heads, steps, SIZE), np.float32)
+            for name, heads in zip("qkv", (HEADS, SHARED, SHARED), strict=True)
+        }
+        allowed = rng.random((steps, known)) < 0.7
+        allowed[:, 0] = True
+        mask = allowed if kind == "bool" else np.where(allowed, rng.random((steps, known)), -np.inf).astype(np.float32)
+        with lb.no_copies():
+            found = session(feeds | {"mask": mask})
+        keys, values = past = np.concatenate([past, np.stack([feeds["k"], feeds["v"]])], axis=3)
+        scores = np.einsum("bhsd,bhtd->bhst", feeds["q"], keys.repeat(HEADS // SHARED, 1)) / np.sqrt(SIZE)
+        bias = np.full((steps, total), -np.inf, np.float32)
+        bias[:, :known] = np.where(mask, 0, -np.inf) if kind == "bool" else mask
+        bias[np.arange(total) > np.arange(total - steps, total)[:, None]] = -np.inf
+        weights = np.exp(scores + bias)
+        want = weights / weights.sum(-1, keepdims=True) @ values.repeat(HEADS // SHARED, 1)
+        np.testing.assert_allclose(found["y"], want, rtol=1e-4, atol=1e-5)
 
 
 def test_an_open_number_of_heads() -> None:

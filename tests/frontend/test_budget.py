@@ -10,6 +10,7 @@ from onnx import ModelProto, helper
 
 import landbridge as lb
 from landbridge.errors import BudgetError, ImportModelError
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.targets import Target
@@ -60,7 +61,7 @@ def loops_in_loops(depth: int, trips: int) -> ModelProto:
 @pytest.mark.parametrize("depth", [17, 30, 60])
 def test_functions_that_unfold_into_too_many_nodes(depth):
     with pytest.raises(BudgetError, match=rf"the model unfolds into {2**depth} nodes.*may have 100000.*max_nodes="):
-        import_onnx(twice(depth), None, TARGETS)
+        import_onnx(ImportRequest(twice(depth), TARGETS))
 
 
 def test_functions_within_the_budget():
@@ -95,11 +96,11 @@ def test_functions_that_call_themselves():
 @pytest.mark.parametrize(("depth", "trips"), [(2, 4000), (3, 4000), (8, 64)])
 def test_loops_in_loops_are_refused_before_they_run(depth, trips):
     with pytest.raises(BudgetError, match=rf"Loop node 'loop0', of {trips} iterations, unfolds into \d+ nodes"):
-        import_onnx(loops_in_loops(depth, trips), None, UNFOLDING)
+        import_onnx(ImportRequest(loops_in_loops(depth, trips), UNFOLDING))
 
 
 def test_loops_in_loops_that_stay_loops_have_the_nodes_of_their_bodies():
-    assert import_onnx(loops_in_loops(8, 100), None, TARGETS, max_nodes=30)
+    assert import_onnx(ImportRequest(loops_in_loops(8, 100), TARGETS, max_nodes=30))
 
 
 def test_loops_in_loops_within_the_budget():
@@ -148,12 +149,12 @@ def test_a_loop_that_its_condition_ends_is_not_counted_ahead():
 @pytest.mark.parametrize(("end", "outer", "name"), [(4000, 0, "loop"), (2, 4000, "(loop|inner)"), (40, 1, "inner")])
 def test_a_loop_that_its_condition_does_not_end_soon_is_refused_long_before_the_budget(end, outer, name):
     with pytest.raises(BudgetError, match=rf"{name}'.* which its condition ends, has .* may have 400 of the 10000"):
-        import_onnx(loop_until(end, outer), None, UNFOLDING, max_nodes=10_000)
+        import_onnx(ImportRequest(loop_until(end, outer), UNFOLDING, max_nodes=10_000))
 
 
 def test_what_a_loop_inside_has_counted_is_not_counted_again():
     """Two trips of two trips of 65 nodes, and two of 4 around them: 268 in all, twice that would be too many."""
-    assert import_onnx(loop_until(1, 1), None, UNFOLDING, max_nodes=300 * 25)
+    assert import_onnx(ImportRequest(loop_until(1, 1), UNFOLDING, max_nodes=300 * 25))
 
 
 def test_a_scan_and_a_recurrent_layer():
@@ -163,9 +164,9 @@ def test_a_scan_and_a_recurrent_layer():
     scan = helper.make_node("Scan", ["x", "rows"], ["y"], name="scan", body=body, num_scan_inputs=1)
     graph = model([scan], [value("x", [2]), value("rows", [4000, 2])], [value("y", [2])])
     with pytest.raises(BudgetError, match="Scan node 'scan', of 4000 iterations, unfolds into 4000 nodes"):
-        import_onnx(graph, None, UNFOLDING, max_nodes=4000)
+        import_onnx(ImportRequest(graph, UNFOLDING, max_nodes=4000))
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=2)
     weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}
     inputs = [value("x", [4000, 1, 2])]
     layers = model([lstm], inputs, ["y"], weights)
-    import_onnx(layers, None, TARGETS, max_nodes=100)  # one kernel, however many steps
+    import_onnx(ImportRequest(layers, TARGETS, max_nodes=100))  # one kernel, however many steps

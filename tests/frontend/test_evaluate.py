@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 
 import landbridge as lb
 from landbridge.errors import LandbridgeError
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp
 from landbridge.ir.module import IRModule
@@ -145,10 +146,10 @@ def test_folded_as_run(name: str) -> None:
         elements = [value.type.tensor_type.elem_type for value in (*case.model.graph.input, *case.model.graph.output)]
         if not _is_for_constants(elements[0]) or _is_for_constants(elements[-1]):
             with pytest.raises(LandbridgeError):
-                import_onnx(fixed, {}, (Target("llvm"),))
+                import_onnx(ImportRequest(fixed, (Target("llvm"),)))
             return
         wanted = [_array(v) for v in case.data_sets[0][1]]
-    found = folded_outputs(import_onnx(fixed, {}, (Target("llvm"),)))
+    found = folded_outputs(import_onnx(ImportRequest(fixed, (Target("llvm"),))).module)
     check_equal(found, wanted, {node.op_type for node in case.model.graph.node})
 
 
@@ -226,7 +227,7 @@ def test_as_onnxruntime(name: str) -> None:
     made = node_model(op, opset, inputs, attributes, outputs)
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs) if x is not None}
     (wanted,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, given)
-    (found,) = folded_outputs(import_onnx(with_constants(made, given), {}, (Target("llvm"),)))
+    (found,) = folded_outputs(import_onnx(ImportRequest(with_constants(made, given), (Target("llvm"),))).module)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     # Two places of f16, four of f32, of the largest: both sum up to 4000 terms, each in an order of its own.
     eps = np.finfo(found.dtype).eps * 4 if found.dtype.kind == "f" else 0
@@ -239,7 +240,9 @@ def test_integers_are_resized_as_in_a_run() -> None:
     made = node_model("Resize", 13, [x, None, None, np.array([1, 1, 7, 11])], {"mode": "linear"}, 1)
     sizes = {"x3": np.array([1, 1, 7, 11])}
     wanted = _ran(with_constants(made, sizes), {"x0": x})
-    found = folded_outputs(import_onnx(with_constants(made, {"x0": x, **sizes}), {}, (Target("llvm"),)))
+    found = folded_outputs(
+        import_onnx(ImportRequest(with_constants(made, {"x0": x, **sizes}), (Target("llvm"),))).module
+    )
     np.testing.assert_array_equal(found[0], wanted[0])
 
 
@@ -247,6 +250,6 @@ def test_what_takes_too_long_is_left_to_runs() -> None:
     """A recurrent layer of more steps than are taken one after the other while a model is compiled."""
     made = node_model("RNN", 14, [r(9000, 1, 1), r(1, 2, 1), r(1, 2, 2)], {"hidden_size": 2}, 1)
     given = {"x0": r(9000, 1, 1), "x1": r(1, 2, 1), "x2": r(1, 2, 2)}
-    module = import_onnx(with_constants(made, given), {}, (Target("llvm"),))
+    module = import_onnx(ImportRequest(with_constants(made, given), (Target("llvm"),))).module
     with pytest.raises(AssertionError, match="left to runs"):
         folded_outputs(module)

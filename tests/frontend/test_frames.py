@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
 
 import landbridge as lb
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.targets import Target
@@ -157,7 +158,7 @@ def test_axes_have_the_names_that_are_given_to_them():
 
 def test_frames_survive_printing_and_parsing():
     spec = lb.InputSpec("uint8", "NHWC", strides=(96, 24, 3, 1))
-    module = import_onnx(identity((1, 3, 4, 6)), None, (Target("llvm"),), frames={"x": spec})
+    module = import_onnx(ImportRequest(identity((1, 3, 4, 6)), (Target("llvm"),), frames={"x": spec})).module
     parsed = IRModule.parse(str(module.op), module.targets, module.vdevices)
     (seen,) = lb.compile(parsed).main.inputs
     assert (seen.shape, seen.strides, seen.dtype) == ((1, 4, 6, 3), (96, 24, 3, 1), "uint8")

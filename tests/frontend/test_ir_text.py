@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.errors import CompileError, FallbackWarning, ModelWarning, TargetError
+from landbridge.errors import CompileError, FallbackWarning, ModelWarning, PlacementError, TargetError
 from tests.cli.command_line import invoke
 
 SHAPE = (1, 3, 9, 8)
@@ -45,7 +45,7 @@ def result(executable: lb.Executable) -> np.ndarray[Any, Any]:
 def test_every_dump_compiles_again(tmp_path: Path, options: Any) -> None:
     executable = lb.compile(network(), dump=tmp_path, **options)
     files = sorted(tmp_path.glob("[0-9]*.mlir"))
-    assert len(files) == 22
+    assert len(files) == 26
     # Folding names what it has computed: of earlier dumps the constants are those of the file that was imported.
     for file in files[-8:]:
         again = lb.compile(file.read_text(), constants=executable.constants)
@@ -117,3 +117,25 @@ def test_what_is_decided_cannot_be_requested(tmp_path: Path, options: Any) -> No
         lb.compile(plan, constants=executable.constants, **options)
     with pytest.raises(CompileError, match="are for models that are imported"):
         lb.compile(plan, shapes={"x": SHAPE})
+
+
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_a_scope_that_the_target_does_not_have_is_refused(tmp_path: Path, target: str) -> None:
+    lb.compile(network(), {"cpu": target}, dump=tmp_path)
+    for file in sorted(tmp_path.glob("[0-9]*.mlir")):
+        text = file.read_text().replace('"global"', '"global.vtcm"')
+        with pytest.raises(
+            PlacementError, match=r"in scope 'global\.vtcm' \(did you.*; legal: cpu has global"
+        ) as error:
+            lb.compile(text, {"cpu": target})
+        assert "memory=[...]" in str(error.value), file.name
+
+
+def test_a_function_that_nothing_calls_is_checked_too() -> None:
+    text = (
+        "builtin.module {\n"
+        '  func.func @f(%0: memref<4xf32, "globl">) attributes {lb.prim} {\n    func.return\n  }\n'
+        "  func.func @main() attributes {lb.input_names = [], lb.output_names = []} {\n    func.return\n  }\n}\n"
+    )
+    with pytest.raises(PlacementError, match=r"@f: the IR places a value of func.func in scope 'globl'"):
+        lb.compile(text)

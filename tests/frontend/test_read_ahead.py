@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,11 @@ class File:
         return np.full(1000, int(name[1:]), np.uint8)
 
 
-def idle(file: File) -> None:
-    """Wait until nobody has read for a while."""
-    count = -1
-    while count != len(file.read):
-        count = len(file.read)
-        time.sleep(0.1)
+def idle() -> None:
+    """Waits until no thread reads ahead."""
+    for thread in threading.enumerate():
+        if thread.name == "read ahead":
+            thread.join(60)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -51,11 +49,11 @@ def test_a_thread_reads_before_it_is_requested_and_no_more_than_it_may(monkeypat
     monkeypatch.setattr(read_ahead, "_AHEAD", 3500)
     file = File()
     ahead = ReadAhead(file, SIZES)
-    idle(file)
+    idle()
     assert file.read == [(name, False) for name in NAMES[:3]]
     for name in NAMES[:2]:
         ahead.get(name)
-    idle(file)
+    idle()
     assert file.read == [(name, False) for name in NAMES[:5]]
     assert "read ahead" not in {thread.name for thread in threading.enumerate()}
 
@@ -69,7 +67,7 @@ def test_what_was_taken_is_read_anew() -> None:
 def test_who_asks_for_what_cannot_be_read_is_reported() -> None:
     file = File("w2")
     ahead = ReadAhead(file, SIZES)
-    idle(file)
+    idle()
     with pytest.raises(OSError, match="cut"):
         ahead.get("w2")
     assert (ahead.get("w5") == 5).all()

@@ -7,6 +7,7 @@ import warnings
 import onnx
 
 from landbridge.errors import CompileError, InputError
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.verifier import verify
 from landbridge.targets import Target
@@ -35,7 +36,7 @@ def check(data: bytes) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            module = import_onnx(data, None, _TARGETS)
+            module = import_onnx(ImportRequest(data, _TARGETS)).module
             verify(module, "import")
         except (CompileError, InputError):
             return

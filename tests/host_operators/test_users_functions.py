@@ -15,6 +15,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.operators import REGISTRY, HostOperator, HostValue
+from tests.plugins.test_open_dimensions import LOOPS, register_kinds
 
 Array = np.ndarray[Any, Any]
 
@@ -201,7 +202,8 @@ def test_a_file_names_what_is_not_registered(tmp_path: Path) -> None:
     assert "test.host.Gone" in ended.stdout and __name__ in ended.stdout
 
 
-def test_other_targets_refuse_what_the_data_decide() -> None:
+def test_targets_of_plain_loops_refuse_what_the_data_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    register_kinds(monkeypatch)
     lb.host_operator("test.host", "Some", results=lambda x: [((None,), x.dtype)])(lambda x: x[x > 0])
     with pytest.raises(lb.UnsupportedOperatorError, match="known sizes only"):
-        lb.compile(model("Some", rank=1), "opencl")
+        lb.compile(model("Some", rank=1), LOOPS.name)

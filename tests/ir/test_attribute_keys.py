@@ -13,8 +13,9 @@ KEY_MODULES = (main_attributes, kernel_attributes, op_attributes)
 
 
 def keys() -> set[str]:
-    """The keys that files of attributes state."""
-    return {v for module in KEY_MODULES for k, v in vars(module).items() if k.isupper() and isinstance(v, str)}
+    """The keys that files of attributes state; private names are words inside of their values."""
+    names = {k: v for module in KEY_MODULES for k, v in vars(module).items() if k.isupper() and not k.startswith("_")}
+    return {v for v in names.values() if isinstance(v, str)}
 
 
 def test_no_other_file_states_a_key() -> None:

@@ -26,10 +26,10 @@ def test_text_comes_back(text: str) -> None:
 
 
 def test_an_open_string_is_found_at_once() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     with pytest.raises(ParseError, match="begins in line 2 is not closed"):
         IRModule.parse(MAIN % ('"' + "x" * 500), TARGETS)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_quotes_in_comments_and_slashes_in_strings() -> None:

@@ -13,6 +13,7 @@ import pytest
 import landbridge as lb
 from landbridge.device.api import Device, Region
 from landbridge.device.memory_provider import Caching
+from landbridge.device.state import DeviceState
 from landbridge.errors import HostAccessError, ZeroCopyError
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import QueuedUse
@@ -276,3 +277,30 @@ class TestOfADevice:
         assert all(t.storage.address % LINE == 0 for t in made)
         used = [range(t.storage.address // LINE, -(-(t.storage.address + t.nbytes) // LINE)) for t in made]
         assert sum(map(len, used)) == len({line for lines in used for line in lines}) == 4
+
+
+def test_memory_that_went_with_its_device_is_not_found_at_its_addresses() -> None:
+    """They may be of other memory, although somebody still holds a Tensor of the lost one."""
+    windows, holders = AddressWindows(), (WindowKeeper(), WindowKeeper())
+    life, lost, new = DeviceState("sim:0"), Backing(), Backing()
+    lost.lives = (life,)
+    windows.enter(4096, 8192, lost, 0, holders[0])
+    assert windows.find(4096, 4100) == (lost, 0)
+    life.suspend()  # memory is as it was
+    assert windows.find(4096, 4100) == (lost, 0)
+    life.resume()
+    life.lose("a test")
+    assert windows.find(4096, 4100) is None
+    assert windows.enter(4096, 8192, new, 0, holders[1]) == (new, 0)
+    assert windows.find(5000, 5001) == (new, 904)
+
+
+def test_a_merged_backing_is_gone_with_each_of_its_devices() -> None:
+    windows, holders = AddressWindows(), (WindowKeeper(), WindowKeeper())
+    life, own, borrowed = DeviceState("sim:0"), Backing(), Backing()
+    own.lives = (life,)
+    windows.enter(0, 64, borrowed, 0, holders[0])
+    found, _ = windows.enter(0, 64, own, 0, holders[1])
+    assert found is borrowed and found.lives == (life,) and not found.is_gone
+    life.lose("a test")
+    assert found.is_gone

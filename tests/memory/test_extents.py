@@ -13,7 +13,7 @@ import landbridge as lb
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.import_source import BusAddress, ImportSource
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import BindError, UseAfterFreeError, ZeroCopyError
+from landbridge.errors import BindError, DeviceError, UseAfterFreeError, ZeroCopyError
 from landbridge.memory.extents import Extent, extents
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
@@ -159,7 +159,6 @@ class LazyAddresses(LazyKernels):
 @pytest.mark.parametrize(
     ("begin", "facts", "problem"),
     [
-        (32, {}, "begins at multiples of 64"),
         (1 << 32, {"dma_address_bits": 32}, "addresses of 32 bits"),
         (0, {"max_segments": 1, "segment_boundary": 32}, "1 segments at most, none across a multiple of 0x20"),
     ],
@@ -167,6 +166,12 @@ class LazyAddresses(LazyKernels):
 def test_planned_tensors_are_checked_when_a_program_is_bound(begin: int, facts: dict[str, Any], problem: str) -> None:
     devices = {"cpu": "cpu", "dev": Device(LazyAddresses(begin, **facts), 0)}
     with pytest.raises(BindError, match=rf"tensor 'x there' of {4 * N} bytes.*{problem}"):
+        lb.Session(two_branches(), devices=devices, num_threads=1)
+
+
+def test_a_storage_at_an_address_that_is_not_aligned_is_found_before() -> None:
+    devices = {"cpu": "cpu", "dev": Device(LazyAddresses(32), 0)}
+    with pytest.raises(DeviceError, match="device's address 0x20 is not a multiple of 256"):
         lb.Session(two_branches(), devices=devices, num_threads=1)
 
 

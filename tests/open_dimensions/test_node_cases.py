@@ -11,6 +11,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import LandbridgeError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.targets import Target
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES
 
@@ -67,7 +68,9 @@ def declared(arrays: dict[str, Array]) -> tuple[dict[str, tuple[int | str, ...]]
     return shapes, dims
 
 
-def compiled(model: onnx.ModelProto, given: dict[str, Array]) -> tuple[onnx.ModelProto, lb.Executable | None]:
+def compiled(
+    model: onnx.ModelProto, given: dict[str, Array], target: str | Target = "llvm"
+) -> tuple[onnx.ModelProto, lb.Executable | None]:
     """The program for any extents of all inputs, or of the first where the others must be known; None where that has
     none that are open. With the model that it was made from."""
     model = opened(model)
@@ -75,7 +78,7 @@ def compiled(model: onnx.ModelProto, given: dict[str, Array]) -> tuple[onnx.Mode
     if not dims:
         return model, None
     try:
-        return model, lb.compile(model, "llvm", shapes=shapes, dims=dims)
+        return model, lb.compile(model, target, shapes=shapes, dims=dims)
     except UnsupportedOperatorError as error:
         if "computed when the model runs" not in str(error):
             raise
@@ -84,7 +87,7 @@ def compiled(model: onnx.ModelProto, given: dict[str, Array]) -> tuple[onnx.Mode
         if name != first:
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     shapes, dims = declared({first: given[first]})
-    return model, lb.compile(model, "llvm", shapes=shapes, dims=dims) if dims else None
+    return model, lb.compile(model, target, shapes=shapes, dims=dims) if dims else None
 
 
 def run(session: lb.Session, given: dict[str, Array]) -> list[Array]:

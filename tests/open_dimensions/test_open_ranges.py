@@ -9,7 +9,7 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
-from landbridge.frontend.onnx import open_ranges
+from landbridge.frontend.onnx import decisions
 from landbridge.frontend.onnx.equal_sizes import resolved, solved
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.question import Question
@@ -174,7 +174,7 @@ def test_what_no_range_mends_is_reported_at_once(monkeypatch: pytest.MonkeyPatch
         y = test.NoSuchOperator (a)
     }"""
     tried: list[object] = []
-    monkeypatch.setattr(open_ranges, "settled", lambda *args: tried.append(args) or settled(*args))
+    monkeypatch.setattr(decisions, "settled", lambda *args: tried.append(args) or settled(*args))
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "test": 1]> {text}')
     with pytest.raises(lb.UnsupportedOperatorError, match="NoSuchOperator"):
         lb.compile(model)

@@ -49,7 +49,21 @@ def branches() -> onnx.ModelProto:
     )
 
 
+def filled() -> onnx.ModelProto:
+    """An input says how much of the others is used: their shapes are the same at each size."""
+    return parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (int64[1] n, float[70, 4] x, float[70, 4] y) => (float[4] z)
+            <int64[1] zero = {0}> {
+            a = Slice(x, zero, n, zero)
+            b = Slice(y, zero, n, zero)
+            c = Mul(a, b)
+            z = ReduceSum <keepdims = 0> (c, zero)
+        }"""
+    )
+
+
 MODELS = {
+    "filled": (filled, {"n": "1..70"}, {"n": (1, 70)}),
     "convolutions": (convolutions, DIMS, {"N": (1, 3), "H": (2, 8, 8), "W": (1, 32, 8)}),
     "parts": (parts, {"L": "2..90"}, {"L": (2, 90)}),
     "branches": (branches, {"T": "1..70"}, {"T": (1, 70)}),
@@ -101,6 +115,40 @@ def test_words_are_those_of_a_program_of_the_size(executables: Mapping[str, lb.E
                 for a, b in zip(frame.slots, expected.slots, strict=True):
                     assert (a.shape, a.strides, a.nbytes, a.places) == (b.shape, b.strides, b.nbytes, b.places)
                     assert all(type(extent) is int for extent in a.shape)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_words_of_sizes_that_are_computed_together(executables: Mapping[str, lb.Executable], name: str) -> None:
+    """In any order, from each other and from sizes of their own."""
+    executable, (_, _, ranges) = executables[name], MODELS[name]
+    program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=1, arena=arena))
+    units = {each: rest[0] if rest else 1 for each, (_, _, *rest) in ranges.items()}
+    low = {each: first * units[each] for each, (first, *_) in ranges.items()}
+    high = {each: last * units[each] for each, (_, last, *_) in ranges.items()}
+    program.instance(high, shares=True)  # memory for all
+    along = list(low)[-1]  # one dimension advances
+    count = 6
+    values = np.array([list((low | {along: low[along] + k * units[along]}).values()) for k in range(count)], np.int64)
+    sizes = [dict(zip(low, row, strict=True)) for row in values.tolist()]
+    owned = [program.instance(each, shares=False).session for each in sizes]
+    rank = max(len(spec.shape) for spec in executable.main.inputs)
+    shapes = [[[*i.shape, *[1] * (rank - len(i.shape))] for i in each.inputs] for each in owned]
+    ahead = program.instances_along(values, np.array(shapes, np.int64))
+    assert ahead is not None and len(ahead) == count
+    for number in (0, 1, 5, 2, None, 3, 3, None, 0):
+        shared = program.instance(high, shares=True) if number is None else ahead.at(number)
+        frame = shared.for_runs()._program.runs.frame
+        of_calls = shared.for_calls()._program.calls.frame
+        if number is not None:
+            expected = owned[number]._program.runs.frame
+            for each in (frame, of_calls):
+                assert words_of(each, storages_of(shared.session)) == words_of(expected, storages_of(owned[number]))
+                assert [slot.shape for slot in each.slots] == [slot.shape for slot in expected.slots]
+    shapes[3][0][0] += 1  # an input that has another shape than is expected: what comes before it is computed
+    fewer = program.instances_along(values, np.array(shapes, np.int64))
+    assert fewer is not None and len(fewer) == 3
+    shapes[0][0][0] += 1
+    assert program.instances_along(values, np.array(shapes, np.int64)) is None
 
 
 @given(st.data())

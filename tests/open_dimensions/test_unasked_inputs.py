@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge.errors import ShapeError, UnsupportedOperatorError
+from landbridge.errors import ShapeError
 from landbridge.executable.instructions import Call
 
 Array = np.ndarray[Any, Any]
@@ -217,8 +217,6 @@ def test_of_too_many_programs_there_is_one_with_the_node_on_the_host() -> None:
     for axes in ([0, 1, 2, 3], [-1, 2, 0, 3]):
         (y,) = session(x, np.array(axes))
         np.testing.assert_allclose(np.asarray(y), x.sum(tuple(axes), keepdims=True), 1e-4, 1e-5)
-    with pytest.raises(UnsupportedOperatorError, match=r"input 'v' \(10000 values\) .* constants={'v': \.\.\.}"):
-        lb.compile(made, "opencl")
 
 
 def test_an_input_without_elements_is_known() -> None:

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.frontend.onnx import graph_walk
 from landbridge.frontend.onnx.bodies.node_facts import NodeFacts
-from landbridge.frontend.onnx.importer import CONTROL_FLOW
+from landbridge.frontend.onnx.main_function import CONTROL_FLOW
 from landbridge.frontend.onnx.row_sequences import RowSequence
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence
 from landbridge.operators import REGISTRY, Definition, HostOperator, Implementation, Kernel

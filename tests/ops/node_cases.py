@@ -21,6 +21,7 @@ from wheel_models import cache_folder
 
 import landbridge as lb
 from landbridge.errors import ShapeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
@@ -113,7 +114,7 @@ def imported(
     given = {v.name: a for v, a in zip(model.graph.input, feeds, strict=True)}
     shapes = {n: a.shape for n, a in given.items()}
     try:
-        return import_onnx(model, shapes, (target,)), given
+        return import_onnx(ImportRequest(model, (target,), shapes=shapes)).module, given
     except UnsupportedOperatorError as error:
         if "computed when the model runs" not in str(error):
             raise
@@ -126,5 +127,7 @@ def imported(
     for name, array in given.items():
         if name != first:
             fixed.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    module = import_onnx(fixed, {first: shapes[first]} if first in shapes else None, (target,))
+    module = import_onnx(
+        ImportRequest(fixed, (target,), shapes={first: shapes[first]} if first in shapes else None)
+    ).module
     return module, {n: a for n, a in given.items() if n in names_of(module.main, "lb.input_names")}

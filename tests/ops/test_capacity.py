@@ -34,6 +34,28 @@ def test_a_length_that_fits(call: str, added: int) -> None:
         program(np.array([9 - added]), BUFFER, NEW)
 
 
+def test_a_cpu_reads_all_of_a_buffer_that_a_mask_is_for() -> None:
+    """A device reads what is filled: ``tests/frontend/bodies/test_attention_on_devices.py``."""
+    program = session("LongestFilled <axis = 0> (length, buffer)")
+    for length in (0, 5, 9):
+        (y, _) = program(np.array([length]), BUFFER, NEW)
+        np.testing.assert_array_equal(y, np.arange(8))
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["LongestFilled <axis = 0> (length, buffer)", "LengthWithin <axis = 0> (length, new, buffer, buffer)"],
+    ids=["LongestFilled", "LengthWithin"],
+)
+def test_a_length_is_one_integer(call: str) -> None:
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17, "landbridge" : 1]>
+        g (int64[2] length, float[8, 3] buffer, float[2, 3] new) => (float[3] y) {{
+            n = landbridge.{call} zero = Constant <value_ints = [0]> () x = Slice (buffer, zero, n, zero)
+            y = ReduceSum <keepdims = 0> (x, zero) }}""")
+    with pytest.raises(lb.UnsupportedOperatorError, match=r"a length of shape \[2\]; legal: one integer"):
+        lb.compile(model, target="opencl")
+
+
 def test_the_shape_before_a_run() -> None:
     """Of a buffer that ``new`` made ``total`` long: that of what was filled before."""
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "landbridge" : 1]>

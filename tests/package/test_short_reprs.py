@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from wheel_models import CLASSIFY, PP_OCR, wheel_model
 import landbridge as lb
 from landbridge.executable.instructions import AllocTensor
 from landbridge.executable.parts import CodeImage, Function
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.vm.trace import trace_run
 from tests.devices.present import first_instance
@@ -51,6 +53,7 @@ def handed_out() -> dict[str, Any]:
         "Target": lb.Target("llvm"),
         "target of a device": lb.Target.from_device(lb.device("vulkan")),
         "Device": lb.device("cpu"),
+        "Fence": lb.Fence.owning(os.eventfd(0)),
         "State": lb.Session(grows).bind_state(),
         "Stream": lb.Stream(lb.device("cpu"), 1),
         "Dim": lb.Dim(1, 8),
@@ -129,7 +132,7 @@ def test_classes_of_the_package_are_all_walked(handed_out: dict[str, Any]) -> No
 
 
 def test_programs_of_any_size_are_short() -> None:
-    module = import_onnx(wheel_model(PP_OCR, CLASSIFY), {"x": SHAPE}, (lb.Target("llvm"),))
+    module = import_onnx(ImportRequest(wheel_model(PP_OCR, CLASSIFY), (lb.Target("llvm"),), shapes={"x": SHAPE})).module
     assert len(repr(module)) <= LONGEST
     steps = tuple(AllocTensor(dst=i, storage=0, offset=i, shape=(i,), dtype="float32") for i in range(5000))
     function = Function("main", (), (), steps)

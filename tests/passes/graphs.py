@@ -102,4 +102,4 @@ def unpack(g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[in
 
 
 def x_block(g: GraphBuilder) -> Block:
-    return g._block
+    return g.block

@@ -144,3 +144,27 @@ def test_earlier_reads_loads_reductions_and_other_sizes_forbid_it():
         p.generic("pp", SHAPE, [(p.inputs[0], SAME)], [(p.outputs[0], SAME)], body)
 
     assert overwritable(prim(to_integers, out="int32"), 1) == []
+
+
+def test_where_a_launch_takes_no_space_twice_each_space_holds_one_buffer_at_a_time():
+    def steps(g: GraphBuilder, x: SSAValue) -> list[SSAValue]:
+        a = relu(g, x)
+        return [row_sums(g, double(g, relu(g, double(g, a))))]
+
+    module = graph([(SHAPE, "float32")], steps)
+    described = {"scope": "global", "host_access": "none", "coherent": False, "one_tensor_per_space": True}
+    module.targets = (Target({"kind": "llvm", "memory": [described]}),)
+    module = run_pipeline(module, [*STEPS[:2], "inplace", "plan"])
+    ops = list(module.main.body.block.ops)
+    assert [op.nbytes.value.data for op in ops if isinstance(op, AllocStorageOp)] == [NBYTES, NBYTES]
+    tensors = [op for op in ops if isinstance(op, AllocTensorOp)]
+    assert len(tensors) == 4 and {op.offset.value.data for op in tensors} == {0}
+
+
+@pytest.mark.parametrize(("limit", "message"), [("capacity", "2 spaces of 2048 bytes"), ("max_bytes", "at most 1000")])
+def test_spaces_that_do_not_fit_are_named(limit, message):
+    module = graph([(SHAPE, "float32")], lambda g, x: [row_sums(g, double(g, relu(g, x)))])
+    described = {"scope": "global", "host_access": "none", "coherent": False, "one_tensor_per_space": True, limit: 1000}
+    module.targets = (Target({"kind": "llvm", "memory": [described]}),)
+    with pytest.raises(PlacementError, match=message):
+        run_pipeline(module, STEPS)

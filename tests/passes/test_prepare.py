@@ -10,6 +10,7 @@ from xdsl.ir import BlockArgument, Operation
 
 from landbridge.analysis.lifetimes import root
 from landbridge.compiler.compilation import PIPELINE
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp
 from landbridge.ir.memory_ops import AllocTensorOp, PreparedOp
@@ -35,7 +36,7 @@ def network(mutable: tuple[str, ...], target: str = "llvm") -> IRModule:
         helper.make_node("MatMul", ["e", "head"], ["y"]),
     ]
     proto = model(nodes, [value("x", (1, 16, 10, 10))], [value("y", (1, 32))], WEIGHTS)
-    return import_onnx(proto, None, (Target(target),), mutable=mutable)
+    return import_onnx(ImportRequest(proto, (Target(target),), mutable=mutable)).module
 
 
 def planned(mutable: tuple[str, ...]) -> IRModule:

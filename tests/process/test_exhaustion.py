@@ -157,6 +157,7 @@ def test_what_comes_of_no_memory_says_so() -> None:
         MemoryError(),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("can't start new thread"),
+        SystemError("error return without exception set"),
         OSError("libx.so: cannot create shared object descriptor: Cannot allocate memory"),
     ],
     ids=repr,

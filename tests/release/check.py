@@ -63,6 +63,11 @@ def check(python: Path, version: str, built: BuiltFiles, programs: Path, folder:
     return counts
 
 
+def _of_the_tests(output: str) -> str:
+    """Returns the lines of ``output`` that say which test ran and where it stood, without pytest's own frames."""
+    return "\n".join(line for line in output.splitlines() if "/_pytest/" not in line and "/pluggy/" not in line)
+
+
 class _Environment:
     """A virtual environment in ``folder``, and programs that see nothing but it."""
 
@@ -94,13 +99,13 @@ class _Environment:
     def test(self, what: str, folder: Path, files: Sequence[str]) -> Counts:
         report = self._folder / "report.xml"
         report.unlink(missing_ok=True)
-        options = ["-q", "-o", "addopts=", "-o", "faulthandler_timeout=300", "-p", "no:cacheprovider"]
+        options = ["-v", "-o", "addopts=", "-o", "faulthandler_timeout=300", "-p", "no:cacheprovider"]
         where = [f"--junitxml={report}", "--rootdir", str(folder)]
         command = [str(self.python), "-m", "pytest", *options, *where, *files]
         done = self._run(command, fails=True, where=folder)
         output = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not report.exists():
-            raise RuntimeError(f"pytest ended with {done.returncode} ({what}):\n{output}")
+            raise RuntimeError(f"pytest ended with {done.returncode} ({what}):\n{_of_the_tests(output)}")
         (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
         tests, failures, errors, skipped = (
             int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped")

@@ -10,7 +10,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.device.api import Device, Region, Space, Stream
-from landbridge.device.protocols import DeviceModules, Events, HostMemory, Streams
+from landbridge.device.protocols import DeviceModules, EventBarriers, Events, HostBarriers, HostMemory, Streams
 from landbridge.device.registry import device as find_device
 from landbridge.errors import SanitizerError
 from landbridge.sanitizer import check_all, findings
@@ -244,6 +244,20 @@ def test_a_launch_is_ordered_with_copies(lazy):
         put(lazy, space, bytes(64))
     event.synchronize()
     lazy.api.free_data_space(space)
+
+
+def test_a_barrier_that_does_not_name_pending_work_is_a_race(lazy):
+    barriers, ends = lazy.capability(EventBarriers), lazy.capability(HostBarriers)
+    space = alloc(lazy, 64, "shared")
+    event = launch(lazy, "fill", space, 64)
+    barriers.begin_host_access_after(Region(space), 64, "r", [])  # a kernel need not write its operand
+    with pytest.raises(SanitizerError, match=r"race: begin_host_access_after 'rw'.* bytes 0 to 64 .* launch of fill"):
+        barriers.begin_host_access_after(Region(space), 64, "rw", [])
+    barriers.begin_host_access_after(Region(space), 64, "rw", [event])
+    for mode in ("r", "rw", "rw"):
+        ends.end_host_access(Region(space), 64, mode)
+    lazy.api.free_data_space(space)
+    assert kinds() == ["race"]
 
 
 # --- the whole -----------------------------------------------------------------------------------------------------

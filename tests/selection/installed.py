@@ -20,12 +20,18 @@ SOURCES = {
     "test": "pip install '.[test]'",
     "debian": ".ci/install-debian-packages",
     "peers": "pip install torch==2.13.0 onnxscript jax openvino joblib 'ray[data]'",
-    "chromium": "apt-get install chromium",
-    "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
+    "chromium": "apt-get install chromium nodejs",
+    "emulation": (
+        "apt-get install qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf "
+        "device-tree-compiler e2fsprogs make"
+    ),
     "u-dma-buf": "LANDBRIDGE_U_DMA_BUF names the folder of that module's sources",
     "pythons": "python3.10 and 3.12 to 3.14 on PATH or of pyenv",
     "shells": "apt-get install fish zsh",
-    "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu openssh-server && pip install ziglang, on bookworm",
+    "microcontrollers": "apt-get install gcc-arm-none-eabi qemu-system-arm make",
+    "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf "
+    "gcc-riscv64-linux-gnu openssh-server && "
+    "pip install ziglang, on bookworm",
 }
 ALWAYS = frozenset({"test"})
 

@@ -227,12 +227,12 @@ def test_requested_where_a_kernel_reads_each_element_where_it_writes_it() -> Non
     [
         (
             [("Transpose", ["x"], ["y"], {"name": "turn"})],
-            "node 'turn' reads elements of 'x' elsewhere than where it writes 'y'",
+            r"node 'turn' \(Transpose\) reads elements of 'x' elsewhere than where it writes 'y'; legal",
         ),
-        ([("MatMul", ["x", "w"], ["y"], {"name": "mix"})], "node 'mix.* reads elements of 'x' elsewhere"),
+        ([("MatMul", ["x", "w"], ["y"], {"name": "mix"})], r"node 'mix.* \(MatMul.*\) reads elements of 'x' elsewhere"),
         (
             [("MatMul", ["w", "w"], ["y"], {"name": "first"}), ("MatMul", ["y", "x"], ["z"], {"name": "later"})],
-            "node 'later' reads 'x' after node 'first' has begun to write 'y'",
+            r"node 'later' \(MatMul\) reads 'x' after node 'first' \(MatMul\) has begun to write 'y'; let it read 'y'",
         ),
     ],
 )
@@ -266,7 +266,9 @@ def test_names_and_shapes_of_aliases_are_checked() -> None:
     with pytest.raises(lb.InputError, match="alias= takes"):
         lb.compile(graph, alias=["y"])  # type: ignore[arg-type]
     other = model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT32)], {"x": (4,)}, {"y": ((4,), 6)})
-    with pytest.raises(lb.CompileError, match=r"the one is int32\[4\] and the other float32\[4\]"):
+    with pytest.raises(
+        lb.CompileError, match=r"the one is int32\[4\], by node 'y' \(Cast\), and the other float32\[4\]"
+    ):
         lb.compile(other, alias={"y": "x"})
 
 
@@ -294,3 +296,27 @@ def test_random_histories(seed: int) -> None:
             combined = {"add": expected[where] + value, "max": np.maximum(expected[where], value)}
             expected[where] = combined.get(reduction, value)
         np.testing.assert_array_equal(np.asarray(session.get_output("after")), expected)
+
+
+def test_a_refusal_names_a_fused_kernel_by_all_of_its_operators_and_a_concat_by_its_node() -> None:
+    made = model(
+        [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Add", ["t", "w"], ["y"], name="adds")],
+        {"x": (4, 4), "w": (4, 4)},
+        {"y": (4, 4)},
+    )
+    with pytest.raises(lb.CompileError, match=r"node 't\+adds' \(Transpose\+Add\) reads elements of 'x' elsewhere"):
+        lb.compile(made, alias={"y": "x"})
+    before = model([helper.make_node("Concat", ["new", "x"], ["y"], axis=0)], {"x": (4,), "new": (4,)}, {"y": (8,)})
+    why = (
+        r"float32\[8\], by node 'y' \(Concat\), and the other float32\[4\]; .* the input and what is new, in this order"
+    )
+    with pytest.raises(lb.CompileError, match=why):
+        lb.compile(before, alias={"y": "x"})
+
+
+def test_operators_of_nodes_are_recorded_until_aliases_are_proved(tmp_path: Path) -> None:
+    for name, alias in (("without", None), ("with", {"z": "x"})):
+        lb.compile(chain(), alias=alias, dump=tmp_path / name)
+        stages = sorted((tmp_path / name).glob("*.mlir"))
+        has = {file.name[3:] for file in stages if "lb.node_types" in file.read_text()}
+        assert ("import.mlir" in has) == (alias is not None) and not has & {"alias.mlir", "plan.mlir"}

@@ -203,7 +203,7 @@ def test_a_ledger_shows_what_kernels_move() -> None:
     given = feeds()
     with lb.ledger() as moves:
         session(given["x"], given["t"], np.array(20))
-    assert sum(move.nbytes for move in moves if move.tensor == "concat") == 32 * sum(range(1, 21)) + 20 * 32
+    assert sum(move.nbytes for move in moves if move.tensor == "e") == 32 * sum(range(1, 21)) + 20 * 32
 
 
 def test_an_open_view_of_what_is_around_is_looked_at() -> None:

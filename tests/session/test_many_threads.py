@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import time
@@ -18,6 +19,8 @@ import landbridge as lb
 from landbridge.process.usable_cores import usable_cores
 from landbridge.vm.spares import Spares
 from tests.whole_models.small_models import edges
+
+DOUBLE = '<ir_version: 8, opset_import: ["": 17]> m (float[4] x) => (float[4] y) { y = Add(x, x) }'
 
 THREADS = 8
 
@@ -72,7 +75,8 @@ def test_what_is_bound_has_one_owner_and_calls_go_on() -> None:
 
     def runs() -> None:
         while not stop.is_set():
-            session.run()
+            with contextlib.suppress(lb.SessionBusyError):  # others may hold it between two
+                session.run()
 
     worker = threading.Thread(target=runs)
     worker.start()
@@ -150,6 +154,35 @@ def test_spares_are_bounded_and_come_back_after_an_error() -> None:
         assert waiting.result(30) is first
     del second  # dropped, as by an interrupt, and made anew
     assert isinstance(spares.take(), Spare)
+
+
+def test_a_spare_that_was_made_of_what_was_before_is_used_once() -> None:
+    """Weights may be replaced while it is made."""
+
+    class Spare:
+        pass
+
+    def make() -> Spare:
+        spares.forget()
+        return Spare()
+
+    spares = Spares(make, lambda: 2)
+    first = spares.take()
+    spares.give_back(first)
+    assert spares.take() is not first
+
+
+def test_calls_go_on_while_another_thread_holds_the_session() -> None:
+    """As one that runs again and again does nearly all the time, without weights that may be replaced."""
+    session = lb.Session(lb.compile(parser.parse_model(DOUBLE)))
+    x = np.arange(4, dtype=np.float32)
+    with ThreadPoolExecutor(1) as pool:
+        token = session._entry.take()
+        try:
+            (y,) = pool.submit(session, x).result(10)
+        finally:
+            session._entry.give_back(token)
+    np.testing.assert_array_equal(y, 2 * x)
 
 
 def test_names_go_in_and_come_out() -> None:

@@ -289,3 +289,41 @@ def test_pieces_hand_on_what_numpy_has_no_dtype_for() -> None:
     }""")
     (y,) = lb.Session(lb.compile(model))(np.array([3, -1, 0, 2], np.float32))
     assert np.asarray(y).tolist() == [[0, 3]]
+
+
+def test_an_input_whose_extent_data_decide() -> None:
+    """A sum in a loop requires that it is half of a size that data decide; it is compared once that is known."""
+    halves = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 15]>
+        halves (float[N,H,W] x, float[A,C,D] other) => (float[P,Q,R] y)
+        <bool true = {1}, int64 three = {3}>
+        {
+            shape = Shape(other)
+            wide = Expand(x, shape)
+            half = MaxPool<kernel_shape = [2], strides = [2]>(wide)
+            y = Loop(three, true, half) <body =
+              b (int64 i, bool before, float[a,b,c] c) => (bool after, float[d,e,f] sum) {
+                sum = Add(c, x)
+                after = Identity(before)
+            }>
+        }""")
+    session = lb.Session(lb.compile(halves))
+    x = np.arange(30, dtype=np.float32).reshape(5, 6, 1)
+    (y,) = session(x, np.ones((5, 6, 2), np.float32))
+    np.testing.assert_array_equal(np.asarray(y), 4 * x)
+    with pytest.raises(lb.ShapeError, match=r"axis 2 of input 'x' is 1; it must be .*, 2 with .*, as the run decided"):
+        session(x, np.ones((5, 6, 4), np.float32))
+
+
+def test_an_extent_of_an_input_that_data_decide_from_it() -> None:
+    """The sum requires that W is half of the result of Expand, to which W belongs: no run can know it in time."""
+    text = """g (float[N,H,W] x, float[A,C,W] other) => (float[P,Q,R] y) {
+        shape = Shape(other)
+        wide = Expand(x, shape)
+        half = MaxPool<kernel_shape = [2], strides = [2]>(wide)
+        y = Add(half, x)
+    }"""
+    x, wide = np.ones((2, 3, 1), np.float32), np.ones((2, 3, 2), np.float32)
+    with pytest.raises(lb.ShapeError, match=r"'wide' is computed from an extent.*compile with shapes="):
+        lb.Session(compiled(text))(x, x)
+    (y,) = lb.Session(compiled(text.replace("W] other", "2] other").replace("W] x", "1] x")))(x, wide)
+    np.testing.assert_array_equal(np.asarray(y), 2 * x)

@@ -27,6 +27,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"device": "nowhere"}, UnknownDeviceError, "unknown device 'nowhere'"),
     ({"device": "sim:lazy"}, BindError, "sim:lazy:0 is not what vdevice 'cpu' was compiled for"),
     ({"devices": {"npu": "cpu"}}, BindError, "no vdevice 'npu'"),
+    ({"devices": "npu"}, InputError, "devices='npu' is no mapping of the program's vdevices"),
     ({"memory_cfg": {("cpu:0", "global"): "heap"}}, InputError, "no allocator is called 'heap'"),
     ({"threads": 1}, TypeError, "unexpected keyword argument 'threads'"),
 ]

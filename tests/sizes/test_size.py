@@ -19,8 +19,10 @@ from landbridge.sizes.size import (
     Extent,
     Size,
     always_at_least,
+    as_one,
     at_least,
     ceildiv,
+    clamped,
     dimension,
     largest,
     never_below,
@@ -192,6 +194,14 @@ def test_decided(left: Extent, right: Extent) -> None:
 def test_undecided_is_an_error(question: Callable[[], object]) -> None:
     with pytest.raises(UndecidedSizeError, match=r"[WH] in \d+\.\.\d+"):
         question()
+
+
+def test_a_clamp_that_changes_nothing_is_what_it_clamps() -> None:
+    total, capacity = dimension("total", -8), dimension("C")
+    least = smallest(clamped(total, 1), capacity)
+    assert same(as_one(least, 0, 1 << 31), least) is True
+    assert same(3 * as_one(least, 0, 1 << 31) + 1, 3 * least + 2) is False
+    assert same(as_one(least, 2), least) is None  # it is 2 where the other is 1
 
 
 def test_one_value_is_a_number() -> None:

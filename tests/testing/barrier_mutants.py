@@ -226,3 +226,47 @@ class WaitsForStreamNoneAlone(_Barriers):
         if isinstance(block, CachedBlock) and mode != "w":
             lines = slice(region.byte_offset // 64 * 64, -(-(region.byte_offset + nbytes) // 64) * 64)
             block.host[lines] = block.data[lines]
+
+
+class BringsTheBytesAlone(_Barriers):
+    """begin_host_access brings the bytes of the range alone, and end_host_access flushes their whole lines."""
+
+    caught_by = "test_the_rest_of_a_granule_stays"
+
+    def begin(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        super().begin(region, nbytes, "w")
+        block = region.space.handle
+        if isinstance(block, CachedBlock) and mode != "w":
+            part = slice(region.byte_offset, region.byte_offset + nbytes)
+            block.host[part] = block.data[part]
+
+
+class OneWriterForASpace(_Barriers):
+    """Of a space the last access that writes is remembered: the first that ends flushes it, others nothing."""
+
+    caught_by = "test_nested_accesses"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing: dict[object, tuple[Region, int]] = {}
+
+    def begin(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        super().begin(region, nbytes, mode)
+        if mode != "r":
+            self.writing[region.space.handle] = region, nbytes
+
+    def end(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        if mode == "r":
+            super().end(region, nbytes, mode)
+        elif (found := self.writing.pop(region.space.handle, None)) is not None:
+            super().end(*found, mode)
+
+
+class TheInnerAccessInvalidatesAll(_Barriers):
+    """An access inside another one brings the whole space: what the outer one wrote is lost."""
+
+    caught_by = "test_nested_accesses"
+
+    def begin(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        inside = region.space.handle.host_accesses > 0 and mode == "rw"
+        super().begin(*((Region(region.space), region.space.handle.data.nbytes) if inside else (region, nbytes)), mode)

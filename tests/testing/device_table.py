@@ -14,7 +14,7 @@ from typing import Any
 from tests.cli.command_line import invoke
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "supported-systems.md"
-DEVICES = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:board", "sim:scratch")
+DEVICES = ("cpu", "opencl", "vulkan", "wasm", "sim:lazy", "sim:board", "sim:scratch")
 BEGIN, END = "<!-- device table: begin -->\n", "<!-- device table: end -->\n"
 _OF_DRIVERS = ("opencl", "vulkan")
 _HEAD = "| device | driver | kept | broken | do not apply | scopes | abilities |\n" + "| --- " * 7 + "|\n"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from landbridge.device.api import Device, Event, Region, Space, Stream
 from landbridge.device.import_source import HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
+from landbridge.errors import InputError, ResourceLimitError
 from landbridge.memory_kind import MemoryKind
 from landbridge.testing.lazy_instance import LazyBlock
+from tests.testing.arithmetic_mutants import flush_denormals
 from tests.testing.importing_device import ImportsBehindCaches
+from tests.testing.launch_mutants import refuse_one_space_twice
 from tests.testing.mutants import Correct
 
 _PAGE = 4096
@@ -115,6 +119,21 @@ class NoEvents(Correct):
     record_event = wait_event = elapsed_ms = None  # type: ignore[assignment]
 
 
+class FewStreams(Correct):
+    """Has four streams of an instance at a time, besides its own queue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Any] = []
+
+    def create_stream(self, index: int) -> Stream:
+        self.made = [each for each in self.made if each.handle.alive and not each.handle.instance.queue.lost]
+        if sum(each.device.index == index for each in self.made) >= 4:
+            raise ResourceLimitError(f"mutant:{index} has four streams, all of which are taken; free one")
+        self.made.append(super().create_stream(index))
+        return self.made[-1]
+
+
 class NoStreams(Correct):
     """Has events, and one queue."""
 
@@ -130,6 +149,60 @@ class CoarseMemory(Correct):
         super().__init__()
         coarse = {"alignment": _PAGE, "size_multiple": 512, "offset_alignment": 256}
         self._kinds = {scope: replace(kind, **coarse) for scope, kind in self._kinds.items()}
+
+
+class OneTensorPerSpace(Correct):
+    """Refuses a launch that would read and write one space, and says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The suite closes the device behind the runtime's back, so that an allocator may retain nothing.
+        fact = {"one_tensor_per_space": True, "allocators": ("naive",)}
+        self._kinds = {scope: replace(kind, **fact) for scope, kind in self._kinds.items()}
+
+    def launch(
+        self, module: object, function: str, grid: Any, block: Any, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        refuse_one_space_twice(function, args)
+        return super().launch(module, function, grid, block, args, stream)
+
+
+class CopiesWords(Correct):
+    """Copies four bytes at once, from and to multiples of four, and refuses others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds = {scope: replace(kind, copy_granule=4) for scope, kind in self._kinds.items()}
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        offsets = [end.byte_offset for end in (src, dst) if end.space.device.api is self]
+        if any(number % 4 for number in (*offsets, nbytes)):
+            raise InputError(f"mutant copies words, not {nbytes} bytes at {offsets}")
+        return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
+
+
+class OwnArithmetic(Correct):
+    """Denormal results are zeros and infinities in kernels are NaNs, and its target says so."""
+
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        return {"denormals": "flush", "infinities": False}
+
+    def edited(self, text: str) -> str:
+        return text.replace("INFINITY", "NAN")
+
+    def launch(
+        self, module: Any, function: str, grid: Any, block: Any, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        kernel = module if function == "no_such_kernel" else getattr(module, function)
+
+        def run(grid: Any, block: Any, *arrays: Any) -> None:
+            kernel(grid, block, *arrays)
+            flush_denormals(function, arrays[-1])
+
+        instead = module if kernel is module else SimpleNamespace(**{function: run})
+        return super().launch(instead, function, grid, block, args, stream)
 
 
 class ImportsPartsOfItsArena(Correct):
@@ -151,8 +224,8 @@ class ImportsPartsOfItsArena(Correct):
 _STREAMS = "create_stream free_stream set_stream get_stream stream_sync sync_stream_from_to"
 _EVENTS = "record_event wait_event elapsed_ms"
 _MEMORY = "import_memory release_import export_fd alloc_shared_space alloc_workspace free_workspace"
-_WORK = "begin_record end_record replay load_module launch module_formats device_address"
-_NO_ABILITIES = f"{_STREAMS} {_EVENTS} {_MEMORY} {_WORK} open close reset"
+_WORK = "wait_fence signal_fence begin_record end_record replay load_module launch module_formats device_address"
+_NO_ABILITIES = f"{_STREAMS} {_EVENTS} {_MEMORY} {_WORK} open close reset suspend resume"
 Least = type("Least", (Correct,), {"__doc__": "Has memory and copies alone.", **dict.fromkeys(_NO_ABILITIES.split())})
 
 HONEST = (
@@ -164,8 +237,12 @@ HONEST = (
     HiddenAlone,
     PagesAreFlushed,
     NoEvents,
+    FewStreams,
     NoStreams,
     CoarseMemory,
+    OneTensorPerSpace,
+    CopiesWords,
+    OwnArithmetic,
     ImportsPartsOfItsArena,
     ImportsBehindCaches,
     Least,

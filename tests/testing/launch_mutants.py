@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from landbridge.device.api import Event, Stream
-from landbridge.errors import InputError
+from landbridge.errors import DeviceError, InputError
 from tests.testing.c_kernels import Library, loaded
 from tests.testing.mutants import Correct
 
@@ -107,6 +107,25 @@ class ArgumentsInReverse(_Launches):
         self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
     ) -> Event | None:
         return super().mutate(module, function, grid, block, [args[1], args[0], *args[2:]], stream)
+
+
+class RefusesOneSpaceTwice(_Launches):
+    """A launch refuses a space that it would write and read, and no kind says so."""
+
+    caught_by = "test_operands_of_one_space"
+
+    def mutate(
+        self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        refuse_one_space_twice(function, args)
+        return super().mutate(module, function, grid, block, args, stream)
+
+
+def refuse_one_space_twice(function: str, args: Sequence[Any]) -> None:
+    """Raises DeviceError where the last of ``args``, which kernels write, is of the space of another one."""
+    spaces = [arg.space for arg in args]
+    if spaces[-1] in spaces[:-1]:
+        raise DeviceError(f"mutant: {function!r} would read and write one buffer")
 
 
 class LaunchesFromTheStart(_Launches):
@@ -314,3 +333,43 @@ class FunctionsByName(Correct):
         module = super().load_module(index, binary, format, options)
         self.first = self.first or module
         return self.first
+
+
+class OffsetsByTwo(_Launches):
+    """Kernels take operands at multiples of 128 bytes, and the kind says 64: what is between is rounded down."""
+
+    caught_by = "test_launch_at_any_offset"
+
+    def mutate(
+        self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        moved = [replace(arg, byte_offset=arg.byte_offset & ~127) for arg in args]
+        return super().mutate(module, function, grid, block, moved, stream)
+
+
+class LaunchesLeak(_Launches):
+    """4 KiB of this process stay behind with every launch."""
+
+    caught_by = "test_no_leaks_of_launches"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.retained: list[bytearray] = []
+
+    def mutate(
+        self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        self.retained.append(bytearray(b"x" * 4096))
+        return super().mutate(module, function, grid, block, args, stream)
+
+
+class ArgumentsLeak(_Launches):
+    """The block of arguments of a launch is memory of the device that nobody frees."""
+
+    caught_by = "test_no_leaks_of_launches"
+
+    def mutate(
+        self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        args[0].space.handle.instance.used_bytes += 64
+        return super().mutate(module, function, grid, block, args, stream)

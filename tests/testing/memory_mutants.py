@@ -54,6 +54,41 @@ class ClockInMegahertz(_Attributes):
     wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.MAX_CLOCK_HZ: 800}
 
 
+class BlocksOfOneNumber(_Attributes):
+    """MAX_BLOCK_DIMENSIONS is one number."""
+
+    caught_by = "test_attribute_types"
+    wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.MAX_BLOCK_DIMENSIONS: 64}
+
+
+class BlocksWiderThanTheirThreads(_Attributes):
+    """MAX_BLOCK_DIMENSIONS are those of the grid."""
+
+    caught_by = "test_attribute_types"
+    wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.MAX_BLOCK_DIMENSIONS: (65535, 65535, 65535)}
+
+
+class PitchInPixels(_Attributes):
+    """IMAGE_PITCH_BYTES is what is left of a line: no power of two."""
+
+    caught_by = "test_attribute_types"
+    wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.IMAGE_PITCH_BYTES: 48}
+
+
+class VersionInANumber(_Attributes):
+    """API_VERSION is packed into an int, as the driver has it."""
+
+    caught_by = "test_attribute_types"
+    wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.API_VERSION: 4206822}
+
+
+class MemoryClockInKilohertz(_Attributes):
+    """MEMORY_CLOCK_HZ is in kHz."""
+
+    caught_by = "test_attribute_types"
+    wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.MEMORY_CLOCK_HZ: 400_000}
+
+
 class GrantsLess(Correct):
     """A Space says that it is not coherent, where its scope is."""
 
@@ -366,6 +401,20 @@ class RoundsWithinTheDevice(_Copies):
         return super().mutate(src, dst, nbytes, stream, keep_alive)
 
 
+class CopiesMoreThanItsGranule(_Copies):
+    """copy_granule is 4, and copies are of multiples of 16 bytes, rounded up."""
+
+    caught_by = "test_odd_copies_within_the_device"
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        return {scope: replace(kind, copy_granule=4) for scope, kind in super().memory_kinds(index).items()}
+
+    def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
+        if self.is_own(src) and self.is_own(dst):
+            nbytes = min(-(-nbytes // 16) * 16, src.space.handle.data.nbytes - max(src.byte_offset, dst.byte_offset))
+        return super().mutate(src, dst, nbytes, stream, keep_alive)
+
+
 class OffsetsInWords(_Copies):
     """Offsets of the target are rounded down to words."""
 
@@ -476,3 +525,43 @@ class OneDtypeAlone(_Allocation):
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         size = nbytes // 2 if type_hint == "float64" else nbytes
         return super().alloc_data_space(index, size, alignment, scope, type_hint)
+
+
+class ArenaWithoutALock(_Allocation):
+    """Spaces are cut off an arena one after the other, without a lock."""
+
+    caught_by = "test_allocation_by_many_threads"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arena, self.used = LazyBlock(self._instances[0], "global", 1 << 22, 256), 0
+
+    def mutate(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
+        space = super().mutate(index, nbytes, alignment, scope)
+        size = nbytes + -nbytes % 256
+        if scope == "global" and alignment <= 256 and index == 0 and self.used + size <= 1 << 22:
+            start = self.used
+            time.sleep(0)  # Python lets other threads come in at calls alone
+            self.used = start + size
+            space.handle.data = self.arena.data[start : start + nbytes]
+            space.handle.address = self.arena.address + start
+        return space
+
+
+class LargeCopiesHaveAnEngineOfTheirOwn(Correct):
+    """Copies of 64 KiB and more are on the queue of another engine, which nothing orders with others."""
+
+    caught_by = "test_copies_of_any_size_are_in_order"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engines: dict[object, Stream] = {}
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        if nbytes >= 1 << 16:
+            owner = next(end.space.device for end in (dst, src) if end.space.device.api is self)
+            instance = self._instances[owner.index]
+            stream = self.engines.setdefault(instance, self.create_stream(owner.index))
+        return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)

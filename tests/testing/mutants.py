@@ -165,6 +165,15 @@ class IgnoresAlignment(Correct):
         return super().alloc_data_space(index, nbytes, 1, scope, type_hint)
 
 
+class AlignsTheFirstScopeAlone(Correct):
+    """The host's addresses of one scope are aligned, those of the others lie sixteen bytes aside."""
+
+    caught_by = "test_alignment"
+
+    def host_pointer(self, space: Space) -> int:
+        return super().host_pointer(space) + (16 if space.scope == "cached" else 0)
+
+
 class SharesBytes(Correct):
     """Every second space lies in the first one's memory."""
 

@@ -56,7 +56,11 @@ _IN_ROWS = "tests/tensor/test_in_rows.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
 _IMPORTS = "tests/memory/test_imports_behind_caches.py::"
 _BORROWED = "tests/vm/test_borrowed_memory.py::"
+_ORDER, _FLYING = "tests/vm/test_step_order.py::", "tests/vm/test_kernels_in_flight.py::"
 _PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
+_CONTIGUITY = "tests/memory/test_contiguity.py::"
+_GRANTED = "tests/device/test_granted.py::"
+_GIVEN = "tests/session/test_given_parameters.py::"
 
 SENTENCES = (
     # DeviceAPI
@@ -67,6 +71,30 @@ SENTENCES = (
         "text/did_you_mean.py",
         "did_you_mean",
         Put("get_close_matches(...)", "[]"),
+    ),
+    _s(
+        "contiguous=True: memory that is not known to be physically contiguous is refused.",
+        f"{_CONTIGUITY}test_three_megabytes_over_two_huge_pages {_CONTIGUITY}test_the_addresses_of_a_device_tell",
+        "It is allocated.",
+        "memory/allocation.py",
+        "_contiguous",
+        Drop("check_contiguous"),
+    ),
+    _s(
+        "Memory of a device that is taken for contiguous, which is not known to be, is warned about.",
+        f"{_CONTIGUITY}test_a_buffer_that_a_pool_retains_is_warned_about_too",
+        "It is allocated in silence.",
+        "memory/allocation.py",
+        "allocate",
+        Drop("warn_if_scattered"),
+    ),
+    _s(
+        "Memory whose address is not aligned as requested and stated is refused when it is allocated.",
+        f"{_GRANTED}test_memory_that_is_not_aligned_as_stated {_GRANTED}test_memory_that_is_not_aligned_as_requested",
+        "It is used at the address that it has.",
+        "memory/allocators/naive.py",
+        "NaiveAllocator.allocate",
+        Drop("check_alignment_of"),
     ),
     _s(
         "An index that does not exist: an error of its own, with the legal ones.",
@@ -138,7 +166,7 @@ SENTENCES = (
         f"{_DEVICES}test_a_loss_names_the_work_that_the_run_submitted_last",
         "Submitted work is not noted.",
         "device/state.py",
-        "DeviceState.submitting",
+        "Watch.__enter__",
         Drop("last_work"),
     ),
     _s(
@@ -252,6 +280,14 @@ SENTENCES = (
         "tensor/copy.py",
         "copy_tensor",
         Nth(-1, Pass("copy_tensor", "cause", "cause")),
+    ),
+    _s(
+        "Bytes that are no whole copy_granule are copied, and their neighbours are left alone.",
+        "tests/tensor/test_granules.py::test_parts_within_the_device",
+        "What shares a granule with them is not read before it is written.",
+        "tensor/granules.py",
+        "GranuleCopier._write",
+        If(("first", "last"), False),
     ),
     _s(
         "Strided copies are decomposed by the runtime.",
@@ -968,6 +1004,30 @@ SENTENCES = (
         Drop("prepare"),
     ),
     _s(
+        "set_params(copy=False): runs read the memory of the application.",
+        f"{_GIVEN}test_runs_read_what_the_application_writes",
+        "A copy is bound.",
+        "vm/parameter_memory.py",
+        "ParameterMemory.borrow",
+        Put("borrow(...)", "borrow(slot, value.to_device('cpu', copy=True))"),
+    ),
+    _s(
+        "set_params(copy=False): a weight of which runs read a packed copy is refused.",
+        f"{_GIVEN}test_a_packed_weight_is_refused_and_changes_nothing",
+        "It is bound, and runs go on with the copy.",
+        "vm/parameter_memory.py",
+        "ParameterMemory.borrow",
+        Drop("refuse_copies"),
+    ),
+    _s(
+        "set_params(copy=False): no output of a run may overlap a weight.",
+        f"{_GIVEN}test_memory_that_a_run_writes_is_no_weight",
+        "A run overwrites it.",
+        "vm/call_arguments.py",
+        "CallArguments.bind_outputs",
+        Drop("check_no_overlap"),
+    ),
+    _s(
         "get_output(i, out): a copy there; without out it aliases Session memory until the next run.",
         f"{_SESSION}test_get_output_aliases_or_copies",
         "out is left as it was.",
@@ -1173,7 +1233,7 @@ SENTENCES = (
         "A run waits for each step of a device.",
         "vm/interpreter.py",
         "_take",
-        Put("step.start(...)", "(step.run(bound_to), step.start(bound_to))[1]"),
+        Put("step.start(...)", "(step.run(bound_to), step.start(bound_to, ()))[1]"),
         hangs=True,
     ),
     _s(
@@ -1227,11 +1287,84 @@ SENTENCES = (
     ),
     _s(
         "Devices get their work before work of the CPU that nothing orders it with.",
-        "tests/vm/test_overlap.py::test_devices_get_their_work_early",
+        f"{_ORDER}test_devices_get_their_work_early",
         "Work is given in the order of the program.",
-        "vm/overlap.py",
-        "_may_pass",
-        Nth(-1, Return("False")),
+        "vm/step_order.py",
+        "by_dependences",
+        Put("_Order(...).ordered()", "[OrderedItem(item.subject, False) for item in items[start:stop]]"),
+    ),
+    _s(
+        "What a device needs comes before work of the CPU that it does not need.",
+        f"{_ORDER}test_what_a_device_needs_comes_first",
+        "The CPU's own order decides.",
+        "vm/step_order.py",
+        "_Order._rank",
+        Put("self._enables[number]", "False"),
+    ),
+    _s(
+        "Work of the CPU that waits for a device comes after work that need not wait.",
+        f"{_ORDER}test_what_waits_comes_last",
+        "The CPU's own order decides.",
+        "vm/step_order.py",
+        "_Order._waits",
+        Return("False"),
+    ),
+    _s(
+        "A step waits for no launch after the one that it needs.",
+        f"{_BORROWED}test_a_launch_that_is_waited_for_is_a_step_of_its_own",
+        "Launches that follow each other are waited for together.",
+        "vm/bind.py",
+        "_Binder._launch",
+        Without("joins"),
+    ),
+    _s(
+        "Barriers of what the CPU uses in place come before launches that nothing orders them with.",
+        f"{_BORROWED}test_barriers_come_before_launches_that_nothing_orders_them_with",
+        "They come where the CPU's step does.",
+        "vm/borrowed_memory.py",
+        "_may_follow",
+        Begin("return False"),
+    ),
+    _s(
+        "In a run, barriers wait for nothing beyond what the run has waited for, where the device can do that.",
+        f"{_BORROWED}test_barriers_in_a_run_wait_for_nothing_else",
+        "They wait for whatever is queued.",
+        "vm/interpreter.py",
+        "_barriers",
+        Pass("begin_host_access", "in_run", "False"),
+    ),
+    _s(
+        "A host view waits for work that an application submitted past the runtime, too.",
+        f"{_BORROWED}test_host_views_see_what_was_submitted_past_the_runtime",
+        "It waits for what the runtime knows of.",
+        "memory/coherence.py",
+        "begin_host_access",
+        Begin("in_run = True"),
+    ),
+    _s(
+        "The CPU goes on while a device writes memory of the host.",
+        f"{_FLYING}test_the_cpu_goes_on_while_a_device_writes_memory_of_the_host",
+        "A step that needs barriers is waited for at once.",
+        "vm/kernel_step.py",
+        "KernelStep._run",
+        Nth(-1, Assign("borrowed", "back if started.wait() else []")),
+        hangs=True,
+    ),
+    _s(
+        "It sees there what the device wrote once it has waited for the device.",
+        f"{_FLYING}test_what_the_cpu_reads_of_it_is_there",
+        "What its caches hold is used.",
+        "vm/kernels_in_flight.py",
+        "KernelsInFlight.wait",
+        Drop("take_back"),
+    ),
+    _s(
+        "Memory of the host that two steps of a device write comes back once both are done.",
+        f"{_FLYING}test_memory_that_is_written_twice_comes_back_once_both_are_done",
+        "It comes back when the first is, while the second writes it.",
+        "vm/kernel_step.py",
+        "KernelStep._run",
+        Put("pending.returns_any_of(back)", "False"),
     ),
     _s(
         "with set_stream(stream): runs are submitted there.",
@@ -1269,8 +1402,8 @@ SENTENCES = (
         "The error of a failed Event reaches run() with the name of the kernel.",
         "tests/vm/test_overlap.py::test_a_failed_event_is_an_error_of_the_run_with_the_kernels_name",
         "Errors of events are passed on as they are.",
-        "vm/kernel_step.py",
-        "KernelsInFlight.wait",
+        "vm/kernels_in_flight.py",
+        "KernelsInFlight._wait",
         Put("DeviceError(...)", "error"),
     ),
     _s(

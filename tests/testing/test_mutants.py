@@ -6,21 +6,18 @@ A mutant may write to memory that is no longer its own, so each is tried in a pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from landbridge.codegen import registry as codegens
-from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
-from landbridge.targets import registry as targets
 from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.conformance.run import Result, sentences
 from tests.testing.acquisition_mutants import CorrectOnDemand
+from tests.testing.admitted import admitted
 from tests.testing.all_mutants import RUNTIME, Correct, device_mutants
-from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
@@ -34,21 +31,6 @@ MUTANTS = [*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutan
 
 
 RUNTIME_MUTANTS = [*RUNTIME, *ROWS_RUNTIME]
-
-
-@contextmanager
-def admitted(api: DeviceAPI) -> Iterator[None]:
-    """``api`` is known as a mutant, without the checks of the registry, some of which one would fail."""
-    registry.device("cpu")  # which tests copy to: what they find of it now stays known after them
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(targets._kinds._known, KIND.name, KIND)
-        patch.setitem(targets._kinds._registered, KIND.name, "tests")
-        patch.setitem(codegens._codegens._known, KIND.name, generate)
-        patch.setitem(codegens._codegens._registered, KIND.name, "tests")
-        patch.setitem(registry._plugins._known, "mutant", api)
-        patch.setattr(registry, "_types", {**registry._types, api.device_type or 5000: "mutant"})
-        patch.setattr(registry, "_devices", {})
-        yield
 
 
 @pytest.fixture

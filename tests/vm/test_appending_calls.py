@@ -42,7 +42,7 @@ def test_a_concat_behind_what_is_carried_leaves_it_where_it_is() -> None:
     values, name, found = appended(executable)
     assert values == [0] and found is not None
     calls = [each for each in executable.functions[name].instructions if isinstance(each, Call)]
-    assert calls[found].name == "concat" and calls[found].moves_bytes != calls[-1].moves_bytes
+    assert calls[found].name == "e" and calls[found].moves_bytes != calls[-1].moves_bytes
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.cpu_features import CPUID
+from landbridge.instruction_sets.processor import from_cpuinfo
+from landbridge.instruction_sets.x86_64.processor import CPUID, from_c_library
 from landbridge.process import available_memory
 from landbridge.vm import host_cpu
 from landbridge.vm.code_image import load_image
@@ -29,7 +30,7 @@ import numpy as np
 from onnx import TensorProto, helper
 import landbridge as lb
 from landbridge.device.attr import DeviceAttr
-from landbridge.executable.cpu_features import CPUID
+from landbridge.instruction_sets.x86_64.processor import CPUID
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.targets.llvm_cpu import host
 from landbridge.process.usable_cores import usable_cores
@@ -100,7 +101,7 @@ def test_without_proc_and_sys_the_machine_is_what_it_is() -> None:
 @X86
 def test_the_c_library_says_what_cpuinfo_says() -> None:
     known = {name for names in CPUID.values() for name in names}
-    assert host_cpu._from_c_library() == known & host_cpu._from_cpuinfo()
+    assert from_c_library() == known & from_cpuinfo()
 
 
 def test_features_that_are_not_known_are_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:

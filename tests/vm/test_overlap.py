@@ -18,7 +18,8 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, ToVDevice
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.targets import Target
-from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
+from landbridge.vm.dependences import Touch
+from landbridge.vm.overlap import Overlap
 from landbridge.vm.trace import trace_run
 from landbridge.vm.trace_events import chrome_trace
 from tests.vm import programs
@@ -170,17 +171,6 @@ def test_a_trace_has_both_lanes(api):
     assert sorted(event["tid"] for event in found if event["ph"] == "X") == [0, 0, 1]
 
 
-def test_devices_get_their_work_early():
-    dev = object()
-    host = [Item(f"host {n}", None, [Touch("h", n, n + 1, True)]) for n in range(3)]
-    kernel = Item("kernel", dev, [Touch("d", 0, 8, True), Touch("h", 0, 1, False)])
-    back = Item("back", dev, [Touch("d", 0, 8, False), Touch("h", 1, 2, True)])
-    assert devices_first([*host, kernel]) == ["host 0", "kernel", "host 1", "host 2"]
-    assert devices_first([*host, kernel, back]) == ["host 0", "kernel", "host 1", "back", "host 2"]
-    anything = Item("if", None, None)
-    assert devices_first([*host, anything, kernel]) == ["host 0", "host 1", "host 2", "if", "kernel"]
-
-
 def test_touches():
     dev = object()
     overlap = Overlap()
@@ -191,7 +181,9 @@ def test_touches():
     assert overlap.before([Touch("m", 0, 8, False)]) == ()  # both read
     assert overlap.before([Touch("n", 0, 16, True)]) == ()  # other memory
     assert overlap.before([Touch("m", 0, 16, True)], dev) == ()  # the same queue
-    assert overlap.before([Touch("m", 7, 9, False)]) == (second,)
+    reads = [Touch("m", 7, 9, False)]
+    assert overlap.conflicts(second, reads) and not overlap.conflicts(first, reads)
+    assert overlap.before(reads) == (second,)
     assert overlap.before([Touch("m", 7, 9, True)], object()) == (first,)
     assert not overlap
 

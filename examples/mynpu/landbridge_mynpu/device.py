@@ -27,7 +27,7 @@ from landbridge_mynpu.worker import Worker
 
 
 class MynpuDeviceAPI(DeviceAPI):
-    """One instance. Copies and kernels are queued; barriers wait for what is queued before them."""
+    """One instance. Copies and kernels are queued; barriers wait for the events that they name, or for all before."""
 
     name = "mynpu"
     api_version = DEVICE_API_VERSION
@@ -66,8 +66,12 @@ class MynpuDeviceAPI(DeviceAPI):
         return self._arena.host_address(space.handle.start)
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        self.begin_host_access_after(region, nbytes, mode, (self._worker.submit("a barrier", lambda: None),))
+
+    def begin_host_access_after(self, region: Region, nbytes: int, mode: AccessMode, events: Sequence[Event]) -> None:
         start = self._start(region, nbytes)
-        self._wait()
+        for event in events:
+            event.synchronize()
         if mode != "w":
             self._arena.invalidate(start, nbytes)
 
@@ -134,9 +138,6 @@ class MynpuDeviceAPI(DeviceAPI):
         if stream is not None:
             raise InputError("mynpu has one queue, stream None; a stream was given")
         return self._worker.submit(subject, work, keep_alive)
-
-    def _wait(self) -> None:
-        self._worker.submit("a barrier", lambda: None).synchronize()
 
     def _start(self, region: Region, nbytes: int) -> int:
         """Where ``region`` begins in the arena."""

@@ -150,18 +150,27 @@ def _bits(r: KnownRanges, op: Any) -> Pairs:
             yield (1, constant(0)), (1, x)
 
 
-def _launched(r: KnownRanges, op: Any) -> Pairs:
-    """Yields the bounds of the index of a workgroup, or of a work-item in its workgroup: from 0 to below
-    their number.
+def launched_count(op: Any) -> SSAValue | None:
+    """Returns the number of workgroups, or of work-items in one, of which ``op`` is the index; None outside of
+    launches.
     """
     launch = op.parent_op()
     while launch is not None and not isinstance(launch, gpu.LaunchOp):
         launch = launch.parent_op()
     if launch is None:
-        return
+        return None
     axis = op.dimension.data.value.upper()
-    size = getattr(launch, ("gridSize" if isinstance(op, gpu.BlockIdOp) else "blockSize") + axis)
-    yield (1, constant(0)), (1, r.form(size).plus(constant(-1)))
+    count: SSAValue = getattr(launch, ("gridSize" if isinstance(op, gpu.BlockIdOp) else "blockSize") + axis)
+    return count
+
+
+def _launched(r: KnownRanges, op: Any) -> Pairs:
+    """Yields the bounds of the index of a workgroup, or of a work-item in its workgroup: from 0 to below
+    their number.
+    """
+    count = launched_count(op)
+    if count is not None:
+        yield (1, constant(0)), (1, r.form(count).plus(constant(-1)))
 
 
 def _chosen(r: KnownRanges, op: Any) -> Pairs:

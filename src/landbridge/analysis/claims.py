@@ -7,7 +7,7 @@ from typing import cast
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from landbridge.analysis.offsets import may_begin
+from landbridge.analysis.offsets import has_one_tensor_per_space, may_begin
 from landbridge.analysis.overwriting import overwritable
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -23,7 +23,7 @@ from landbridge.ir.graph_ops import (
     viewed,
 )
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import element_count, shape_of
+from landbridge.ir.types import element_count, shape_of, vdevice_of
 from landbridge.records import record
 
 _PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
@@ -130,6 +130,8 @@ class Claims:
 
 def overwrites(module: IRModule, op: CallOp, value: OpResult, argument: SSAValue) -> bool:
     """Returns whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
+    if has_one_tensor_per_space(module, vdevice_of(value.type)):
+        return False
     at = [number for number, read in enumerate(op.inputs) if viewed(read) is argument]
     wanted = [(at[0], value.index)] if len(at) == 1 else []
     return any(pair in wanted for pair in overwritable(module.prims()[op.callee_name], len(op.res)))

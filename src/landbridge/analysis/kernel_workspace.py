@@ -26,13 +26,14 @@ def temporary_bytes(kernel: func.FuncOp) -> int:
     return max((at + nbytes_of(op.memref.type) for op, at in temporaries(kernel).items()), default=0)
 
 
-def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
-    """Returns the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
+def in_workspace(kernel: func.FuncOp, stack_bytes: int = STACK_TEMPORARY_BYTES) -> dict[memref.AllocaOp, int]:
+    """Returns the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack, of which
+    they take at most ``stack_bytes``.
 
     Raises CodegenError if the workspace is too small for them.
     """
     offsets, needed = temporaries(kernel), temporary_bytes(kernel)
-    if needed <= STACK_TEMPORARY_BYTES:
+    if needed <= stack_bytes:
         return {}
     if needed > WORKSPACE_BYTES:
         raise CodegenError(

@@ -7,16 +7,26 @@ from xdsl.ir import SSAValue
 from landbridge.analysis.shared_memory import lends
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import item_bytes, vdevice_of
+from landbridge.ir.types import VDeviceAttr, item_bytes, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 
 
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
     """Returns whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
     vdevice = vdevice_of(value.type)
+    if first != 0 and has_one_tensor_per_space(module, vdevice):
+        return False
     shared = any(target.shares or lends(target) for target in module.targets) and _crosses(value)
     alignment = offset_alignment(module, vdevice.index.data, vdevice.scope.data, shared=shared)
     return first * item_bytes(value.type) % alignment == 0
+
+
+def has_one_tensor_per_space(module: IRModule, vdevice: VDeviceAttr) -> bool:
+    """Returns whether no launch there may take two arguments of one space of which it writes one."""
+    return any(
+        kind.scope == vdevice.scope.data and kind.one_tensor_per_space
+        for kind in module.target_of(vdevice.index.data).memory
+    )
 
 
 def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool) -> int:

@@ -15,16 +15,18 @@ from dataclasses import field, replace
 from math import inf
 from typing import Any
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.assumed_sizes import may_be_empty, not_zero_where, readings
+from landbridge.analysis.bound_rules import launched_count
 from landbridge.analysis.conditions import assumptions_from
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
+from landbridge.ir.length_ops import SizedByOp
 from landbridge.records import record
 from landbridge.sizes.bounds import upper_bound
-from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest
+from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest, split_number
 from landbridge.sizes.terms import Atom, Product, divide_product, of_atom
 
 #: The most bounds without atoms that are derived for one form.
@@ -35,6 +37,7 @@ _MINIMA = (arith.MinSIOp, arith.MinUIOp)
 _MAXIMA = (arith.MaxSIOp, arith.MaxUIOp)
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
 _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
+_LAUNCHED = (gpu.BlockIdOp, gpu.ThreadIdOp)
 #: Operations without known bounds until the signs of their operands are known.
 _SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 
@@ -43,8 +46,8 @@ _SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 class _Atom:
     """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
 
-    ``least`` are the forms whose minimum it is. ``where_natural`` holds the operation and its operands if it has bounds
-    only under conditions.
+    ``least`` are the forms whose minimum it is. ``where_natural`` holds the operation and its operands if it has
+    bounds, or more of them, only under conditions.
     """
 
     lower: list[Bound] = field(default_factory=list)
@@ -55,11 +58,17 @@ class _Atom:
 
 class OpenRanges:
     """The facts about integers at the current point of a walk over a function. ``words`` is the operand that holds
-    ``sizes``; the function does nothing if ``tasks`` is 0."""
+    ``sizes``; the function does nothing if ``tasks`` is 0. It computes the Sizes ``computed`` from lengths."""
 
-    def __init__(self, words: SSAValue, sizes: Sequence[Extent], tasks: Extent | None = None) -> None:
+    def __init__(
+        self,
+        words: SSAValue | None,
+        sizes: Sequence[Extent],
+        tasks: Extent | None = None,
+        computed: Sequence[Extent] = (),
+    ) -> None:
         self._words, self._sizes = words, sizes
-        self._may_be_empty = may_be_empty(sizes)
+        self._may_be_empty = may_be_empty((*sizes, *computed))
         #: Atoms that may be 0 elsewhere, but not where there are tasks, or at this point.
         self._everywhere = self._known = not_zero_where(tasks) if self._may_be_empty else {}
         self._atoms: list[_Atom] = []
@@ -69,6 +78,8 @@ class OpenRanges:
         self._scope, self._scopes = 0, itertools.count(1)  # 0: nothing is assumed; no number is used twice
         self._proved: dict[tuple[Any, ...], bool] = {}
         self._assumed_facts: dict[tuple[int, int], _Atom] = {}
+        #: Numbers of work-items have their bounds from tests alone.
+        self._is_launched = False
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """Record that ``value`` lies between these forms of older values."""
@@ -173,6 +184,8 @@ class OpenRanges:
         kind = type(op)
         if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
             return constant(op.value.value.data)
+        if kind is SizedByOp:
+            return constant(op.size.data)
         if kind is memref.LoadOp and op.memref is self._words:
             at = self.form(op.indices[0])
             if not at.terms and 0 <= at.const < len(self._sizes):
@@ -180,6 +193,9 @@ class OpenRanges:
             return self._atom([], [])
         if kind is arith.IndexCastOp and self._is_whole(op.input):
             return self.form(op.input)
+        if kind in _LAUNCHED and (count := launched_count(op)) is not None:
+            self._is_launched = True
+            return self._atom([(1, constant(0))], [(1, self.form(count).plus(constant(-1)))])
         if op is None or not op.operands or not self._is_whole(value):
             return self._atom([], [])
         forms = [self.form(operand) for operand in op.operands if self._is_whole(operand)]
@@ -194,7 +210,7 @@ class OpenRanges:
             if kind is arith.MuliOp and (not a.terms or not b.terms):
                 return a.scaled(b.const) if not b.terms else b.scaled(a.const)
         atom = self._atom(*self._bounded(kind, a, b))
-        if not self._atoms[-1].lower and kind in _SIGNED:
+        if kind in _SIGNED and (self._is_launched or not self._atoms[-1].lower):
             self._atoms[-1].where_natural = kind, a, b
         return atom
 
@@ -260,7 +276,8 @@ class OpenRanges:
         upper.append((factor, x))
         known: Any = next((each for each in self._of_known(by) if at_least(each, 1)), None)  # as it is, it may be 0
         if known is not None:
-            upper += [(1, constant(self._of_known(most)[0] // known)) for most in self._most(x)]
+            mosts = [above for most in self._most(x) for each in self._of_known(most) for above in _at_least_as(each)]
+            upper += [(1, constant(each // known)) for each in dict.fromkeys(mosts)]
 
     def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
         if not self._is_divisor(by) or not self._is_natural(x):
@@ -344,14 +361,29 @@ class OpenRanges:
         above = _is_natural(factor)
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
         for times, bound in () if above is None else self._bounds_of(atom, above):
-            if len(found) < _CANDIDATES and times == 1:
-                found += self._most(rest.plus(bound, factor))
+            if len(found) < _CANDIDATES and (share := _quotient_of(factor, times)) is not None:
+                found += self._most(rest.plus(bound, share))
         return found[:_CANDIDATES]
 
 
 def _is_natural(factor: Extent) -> bool | None:
     """Returns True if ``factor`` is never negative, False if it is never positive; None if neither is known."""
     return True if at_least(factor, 0) else False if at_least(0, factor) else None
+
+
+def _quotient_of(factor: Extent, times: Extent) -> int | None:
+    """Returns ``factor / times`` if that is a whole number for all sizes; else None."""
+    if isinstance(factor, int) and isinstance(times, int):
+        return factor // times if factor % times == 0 else None
+    if times == 1:
+        return factor  # type: ignore[return-value]
+    return 1 if factor == times else -1 if factor == -times else None
+
+
+def _at_least_as(most: Extent) -> list[Extent]:
+    """Returns ``most``, and a bound of it whose quotients are simpler: ``8 * W - 17`` is at most ``8 * W - 1``."""
+    rest, number = split_number(most)
+    return [most, rest - 1] if number < -1 and isinstance(most, Size) else [most]
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:

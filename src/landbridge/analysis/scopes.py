@@ -14,16 +14,17 @@ from xdsl.ir import Attribute, Block, SSAValue
 from landbridge import planner
 from landbridge.analysis.lifetimes import Lifetime, lifetimes
 from landbridge.analysis.offsets import offset_alignment
+from landbridge.dtypes import dtype as dtype_facts
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, placed_on
-from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
+from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.process.locks import cached_property
 from landbridge.records import record
 from landbridge.shapes.physical import nd_bytes, physical_shape
-from landbridge.sizes.size import Extent, ceildiv
+from landbridge.sizes.size import Extent, Size, ceildiv, largest, product
 
 #: The most weights that an error names.
 _SHOWN = 4
@@ -163,13 +164,22 @@ def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
 def _scope_of_argument(argument: SSAValue) -> str | None:
     """Returns the requested scope of an argument of @main; None if there is none."""
     space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
+    space = space.scope if isinstance(space, SpaceAttr) else space
     return space.data if isinstance(space, StringAttr) and space.data != GLOBAL_SCOPE else None
 
 
 def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
     if kind.ndim == 1:
         return kind.block_bytes(nbytes_of(ty))
-    return nd_bytes(kind, physical_shape(shape_of(ty), separators_of(ty)), dtype_of(ty))
+    return _nd_bytes(kind, physical_shape(shape_of(ty), separators_of(ty)), dtype_of(ty))
+
+
+def _nd_bytes(kind: MemoryKind, physical: tuple[int, ...], dtype: str) -> int:
+    """Returns what ``nd_bytes`` does; a Size where a run decides extents."""
+    if not any(isinstance(extent, Size) for extent in physical):
+        return nd_bytes(kind, physical, dtype)
+    lines = largest(1, ceildiv(product(physical[1:]) * dtype_facts(dtype).itemsize, kind.row_alignment))
+    return cast(int, physical[0] * lines * kind.row_alignment)
 
 
 def round_up(value: Extent, multiple: int) -> int:

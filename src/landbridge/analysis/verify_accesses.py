@@ -21,7 +21,8 @@ from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
 from landbridge.identity_map import IdentityMap
 from landbridge.ir.kernel_attributes import has_sizes, sizes_of, task_count
-from landbridge.ir.prim_ops import PrefetchOp
+from landbridge.ir.length_ops import SizedByOp
+from landbridge.ir.prim_ops import OrderLoadsOp, PrefetchOp
 from landbridge.records import record
 from landbridge.sizes.size import split_number
 
@@ -31,8 +32,10 @@ def verify_accesses(function: func.FuncOp) -> None:
     bounds."""
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
-    is_open = has_sizes(function)
-    ranges = OpenRanges(function.body.block.args[-3], sizes_of(function), tasks) if is_open else IndexRanges()
+    computed = [op.size.data for op in function.walk() if isinstance(op, SizedByOp)]
+    words = [a for a in function.body.block.args if isinstance(a.type, MemRefType)][-1:] if has_sizes(function) else []
+    is_open = bool(words or computed)
+    ranges = OpenRanges(words[0] if words else None, sizes_of(function), tasks, computed) if is_open else IndexRanges()
     if len(arguments) == 2 and tasks is not None:
         begin, end = arguments  # begin < end, or nothing is done
         ranges.define(begin, [constant(0)], [constant(tasks - 1)])
@@ -59,7 +62,10 @@ class _Walk:
 
     def __init__(self, function: func.FuncOp, ranges: IndexRanges | OpenRanges) -> None:
         self._function, self._ranges = function, ranges
-        self._harmless: set[type[Operation]] = {PrefetchOp}  # a prefetch of an illegal address does not fault
+        self._harmless: set[type[Operation]] = {
+            PrefetchOp,
+            OrderLoadsOp,
+        }  # a prefetch of an illegal address does not fault
         #: Accesses of the current block, by the terms of the index and its other non-constant parts.
         self._pending: IdentityMap[Terms, dict[tuple[object, int], list[_Reach]]] = IdentityMap()
 
@@ -111,7 +117,9 @@ class _Walk:
                 self.block(after)
 
     def _launch(self, op: gpu.LaunchOp) -> None:
-        self.block(op.body.block)
+        groups = self._ranges.form(op.gridSizeX), self._ranges.form(op.gridSizeY)
+        with self._ranges.entered(groups[0]), self._ranges.entered(groups[1]):
+            self.block(op.body.block)
 
     def _branches(self, op: scf.IfOp) -> None:
         for region, holds in zip(op.regions, (True, False), strict=True):

@@ -94,6 +94,14 @@ Mutable: TypeAlias = Annotated[
     list[str] | None,
     CliOption("--mutable", metavar="WEIGHT", help="A weight that a Session may replace; repeat for others."),
 ]
+Unpacked: TypeAlias = Annotated[
+    list[str] | None,
+    CliOption(
+        "--unpacked",
+        metavar="WEIGHT",
+        help="A weight whose memory a Session may replace by the application's; kernels are slower; repeatable.",
+    ),
+]
 InputSpecs: TypeAlias = Annotated[
     list[str] | None,
     CliOption(

@@ -32,6 +32,7 @@ def compile(
     spill: args.Spills = None,
     alias: args.Aliases = None,
     mutable: args.Mutable = None,
+    unpacked: args.Unpacked = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
     allow_links: args.AllowLinks = False,
@@ -51,6 +52,16 @@ def compile(
         CliOption("--extra-output", metavar="TENSOR", help="An inner tensor to return too; repeat for others."),
     ] = None,
     constant: args.Constants = None,
+    constants: Annotated[
+        Path | None,
+        CliOption(
+            "--constants",
+            metavar="FILE",
+            exists=True,
+            file=True,
+            help="The constants of IR text: an .npz, a .safetensors, or the .lbx that the IR was dumped for.",
+        ),
+    ] = None,
     on_mismatch: Annotated[
         str,
         CliOption(
@@ -78,6 +89,9 @@ def compile(
     sanitize: Annotated[
         bool, CliOption("--sanitize", help="Kernels of a CPU test every index; runs are several times slower.")
     ] = False,
+    verbose: Annotated[
+        bool, CliOption("--verbose", "-v", help="Say also how often the model was walked, and why again.")
+    ] = False,
     json: args.Json = False,
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
@@ -87,11 +101,16 @@ def compile(
     if model.suffix == ".lbx":
         raise UsageError(f"{model} is compiled already", parameter="MODEL")
     file = output or model.with_suffix(".lbx")
-    check_outputs([file], [model])
+    check_outputs([file], [model, *(() if constants is None else (constants,))])
     begin_llvm(target, device)
     from landbridge.cli.inputs import read_array  # this imports numpy
     from landbridge.targets import Target
 
+    given = {name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()}
+    if constants is not None:
+        from landbridge.cli.constant_file import read_constants
+
+        given = {**read_constants(constants, model), **given}
     opened = open_model(
         model,
         target,
@@ -99,7 +118,7 @@ def compile(
         devices=None if device is None else DeviceList.parse(device),
         places=args.parse_places(place),
         extra_outputs=extra_output,
-        constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
+        constants=given,
         on_mismatch=on_mismatch,
         max_nodes=max_nodes,
         limits=args.parse_limits(limit),
@@ -109,6 +128,7 @@ def compile(
         spill=args.parse_spills(spill),
         alias=args.parse_aliases(alias),
         mutable=mutable,
+        unpacked=unpacked,
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
         allow_links=allow_links,
@@ -128,8 +148,9 @@ def compile(
         "constant_bytes": sum(array.nbytes for array in executable.constants.values()),
         "memory": describe_memory(executable),
     }
+    walks = executable.metadata.get("import.walks", "").splitlines() if verbose else []
     if json:
-        emit(result)
+        emit({**result, **({"walks": walks} if verbose else {})})
         return
     columns = ("file", "bytes", "code", "constants", "compile s")
     row = (file, result["bytes"], result["code_bytes"], result["constant_bytes"], f"{opened.compile_s:.2f}")
@@ -142,6 +163,8 @@ def compile(
         declared = executable.dimensions.items()
         rows = [(n, d.low, "any" if d.high is None else d.high, d.multiple_of, d.likely or "") for n, d in declared]
         table("dimensions", columns, rows)
+    if verbose:
+        table("walks of the model", ("", "why"), list(enumerate(walks, 1)))
     table(
         "memory",
         ("device", "scope", "planned bytes", "lower bound", "proved optimal"),

@@ -61,7 +61,9 @@ def _python() -> Iterator[Symptom]:
     yield Symptom("system", "landbridge", OK, landbridge.__version__)
     yield Symptom("system", "python", OK, f"{platform.python_implementation()} {platform.python_version()}")
     name = " ".join((platform.system(), platform.release(), platform.machine(), *platform.libc_ver()))
-    works = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+    from landbridge.instruction_sets.registry import is_known
+
+    works = sys.platform == "linux" and is_known(platform.machine())
     advice = "" if works else "Linux with glibc on x86-64 or AArch64 (docs/supported-systems.md)"
     yield Symptom("system", "system", OK if works else BROKEN, name.strip(), advice)
 
@@ -128,7 +130,7 @@ def _cache() -> Iterator[Symptom]:
 def _code() -> Iterator[Symptom]:
     """Yields whether the system lets a process run code that it compiled."""
     from landbridge.errors import LandbridgeError
-    from landbridge.vm.executable_pages import CodePages
+    from landbridge.process.executable_pages import CodePages
 
     try:
         CodePages(1).fill(b"\0")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from landbridge.vm.trace_events import TraceEvent
 
 _COLUMNS = ("kernel", "us", "share", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
+_WEIGHT_COLUMNS = ("weight", "copy=False", "copy read by", "as")
+_WEIGHT_KEYS = ("weight", "binds_in_place", "copy_read_by", "copy")
 
 
 def explain(
@@ -123,7 +125,11 @@ def _report(
         _draw(timed, limits, model, svg, html, [*executable.sources, model, *files.values()])
     if json:
         aliases = dict(executable.main.aliases)
-        emit(_described(model, timed, limits) | {"threads": threads, "on": on, "aliases": aliases})
+        weights = [dict(zip(_WEIGHT_KEYS, row, strict=True)) for row in _weights(executable)]
+        emit(
+            _described(model, timed, limits)
+            | {"threads": threads, "on": on, "aliases": aliases, "replaceable_weights": weights}
+        )
         return
     if limits is None and not has_compiler():
         message("what the machine can do at most is measured where the compiler is: pip install 'landbridge[compile]'")
@@ -131,6 +137,21 @@ def _report(
         message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
     _print(timed, limits, top)
     table("outputs that may be the memory of an input", ("output", "input"), list(executable.main.aliases))
+    table("weights that set_params replaces", _WEIGHT_COLUMNS, list(_weights(executable)))
+
+
+def _weights(executable: Executable) -> Iterator[tuple[str, str, str, str]]:
+    """Yields each replaceable weight: its name, whether set_params(copy=False) binds it, and else who reads a copy, and
+    its form.
+    """
+    from landbridge.vm.parameter_memory import uses_of
+
+    for name, use in uses_of(executable, executable.main).items():
+        copy = use.copy
+        if copy is None:
+            yield name, "yes", "", ""
+        else:
+            yield name, "no", copy.reader, f"{copy.dtype}{list(copy.shape)}, by {copy.step}"
 
 
 def _host_target(executable: Executable) -> Target | None:

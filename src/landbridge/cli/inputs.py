@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from landbridge.cli.output import message
+from landbridge.dtypes import dtype as dtype_of
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import InputError
 
@@ -58,7 +59,7 @@ def _check_memory(specs: Collection[TensorSpec]) -> None:
     from landbridge.process.available_memory import check_available
 
     nbytes = sum(spec.nbytes for spec in specs)
-    making = max((spec.nbytes // numpy_dtype(spec.dtype).itemsize * _WHILE_CREATED for spec in specs), default=0)
+    making = max((spec.nbytes // dtype_of(spec.dtype).itemsize * _WHILE_CREATED for spec in specs), default=0)
     check_available(
         nbytes + making,
         f"a run ({nbytes:,} bytes for its inputs, {making:,} while the largest is made)",

@@ -11,6 +11,7 @@ from landbridge.cli.output import emit, line, paragraph, table
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
+    from landbridge.sizes.size import Extent
 
 
 def inspect(
@@ -71,7 +72,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
     from landbridge.cli.models import at_sizes, describe_memory, describe_tensor
     from landbridge.executable.instance import dimensions
     from landbridge.executable.kernel_facts import facts_of
-    from landbridge.executable.state_growth import growths_of
+    from landbridge.executable.state_growth import growths_of, slides_of
     from landbridge.sizes.size import expected_size, of_symbol
     from landbridge.targets import Target
 
@@ -87,6 +88,11 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
         "growth": [
             {"input": g.name, "axis": g.axis, "before": str(g.before), "after": str(g.after), "positions": g.positions}
             for g in growths_of(executable).get("main", ())
+            if not g.slides
+        ],
+        "windows": [
+            {"input": g.name, "axis": g.axis, "state": g.before, "new": _number_or_text(g.after - g.before)}
+            for g in slides_of(executable).values()
         ],
         "dimensions": {name: asdict(declared) for name, declared in executable.dimensions.items()},
         "targets": [str(Target.from_json(module.target)) for module in executable.modules],
@@ -98,6 +104,11 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
         "flops": sum(work) if facts else None,
         "memory": describe_memory(sized),
     }
+
+
+def _number_or_text(extent: Extent) -> int | str:
+    """Returns ``extent`` for JSON: what depends on dimensions as text."""
+    return extent if isinstance(extent, int) else str(extent)
 
 
 def _called(executable: Executable) -> list[str]:
@@ -115,6 +126,8 @@ def _print(result: dict[str, Any]) -> None:
     table("outputs that may be the memory of an input", ("output", "input"), list(result.get("aliases", {}).items()))
     grown = [(g["input"], g["axis"], g["before"], g["after"], g["positions"] or "-") for g in result.get("growth", [])]
     table("states that grow", ("input", "axis", "before a run", "after it", "from the largest of"), grown)
+    slid = [(g["input"], g["axis"], g["state"], g["new"]) for g in result.get("windows", [])]
+    table("states that slide", ("input", "axis", "read of the last run", "written"), slid)
     rows = [
         (n, d["low"], "any" if d["high"] is None else d["high"], d["multiple_of"], result["at"][n])
         for n, d in result.get("dimensions", {}).items()

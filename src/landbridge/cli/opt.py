@@ -119,12 +119,14 @@ def _read(
     targets = (Target(target),)
     if file.suffix == ".onnx":
         from landbridge.frontend.onnx.data_rules import DataRules
+        from landbridge.frontend.onnx.import_request import ImportRequest
         from landbridge.frontend.onnx.importer import import_onnx
         from landbridge.sizes.dim import declared_dimensions
         from landbridge.targets.grid import takes_open_extents
 
         declared = None if dims is None and not takes_open_extents(targets[0]) else declared_dimensions(dims or {})
-        return import_onnx(file, shapes, targets, dimensions=declared, rules=DataRules(allow_links=allow_links))
+        rules = DataRules(allow_links=allow_links)
+        return import_onnx(ImportRequest(file, targets, shapes=shapes, dimensions=declared, rules=rules)).module
     if shapes or dims or allow_links:
         raise UsageError(
             "IR text states its shapes and names no files; --shape, --dim and --allow-links are for .onnx files",

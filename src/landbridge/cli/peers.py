@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.errors import LandbridgeError
-
-Array = np.ndarray[Any, Any]
 
 #: The advice if a peer is missing or cannot run the model.
 _OTHERWISE = "--alone times landbridge only, --against names others"

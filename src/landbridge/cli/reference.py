@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import onnx
 
+from landbridge.array_type import Array
 from landbridge.errors import ImportModelError, LandbridgeError
 from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.frontend.onnx.external_protos import fill_external_data
-
-Array = np.ndarray[Any, Any]
 
 
 class Reference:

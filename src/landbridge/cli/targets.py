@@ -33,7 +33,8 @@ def targets(
     else:
         for kind in kinds:
             rows = [(f"-{o['name']}", o["legal"], o["default"] or "", o["doc"]) for o in kind["options"]]
-            title = f"{kind['name']}: {kind['doc']}; runs on {', '.join(kind['device_types'])}"
+            runs_on = ", ".join(kind["device_types"])
+            title = f"{kind['name']}: {kind['doc']}{f'; runs on {runs_on}' if runs_on else ''}"
             table(title, ("option", "legal", "default", "meaning"), rows)
         tagged = [(tag, _text(form), _not_linked(form)) for tag, form in known_tags().items()]
         table("tags", ("tag", "stands for", ""), tagged)
@@ -80,11 +81,11 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 def _not_linked(form: dict[str, object]) -> str:
     """Returns why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
-    from landbridge.codegen.relocations import LINKAGES
+    from landbridge.instruction_sets.registry import is_known
     from landbridge.targets.llvm_cpu import architecture
 
     isa = architecture(str(form.get("mtriple", "x86_64")))
-    return "" if isa in LINKAGES else f"described only: {isa} cannot be linked yet"
+    return "" if is_known(isa) else f"described only: {isa} cannot be linked yet"
 
 
 def _text(form: dict[str, object]) -> str:

@@ -12,8 +12,10 @@ from landbridge.codegen.registry import BegunCode, EarlyCodegen, codegen_for
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import ModuleImage
+from landbridge.ir.finite import replace_infinities
 from landbridge.ir.kernel_attributes import target_number
 from landbridge.targets import Target
+from landbridge.targets.arithmetic import arithmetic_of
 
 #: PrimFuncs of a graph to a function that is left of them when passes have merged those that are equal, and fused.
 _FUSED = 4
@@ -28,6 +30,7 @@ class Generation:
     def __init__(self, early: bool) -> None:
         self._early = early
         self._begun: dict[int, BegunCode] = {}
+        self._finite: dict[int, bool] = {}
 
     def begin(self, targets: Sequence[Target], count: int) -> None:
         """Prepares for about ``count`` PrimFuncs for ``targets``, and starts work that does not depend on them, while
@@ -37,6 +40,7 @@ class Generation:
             return
         for number, target in enumerate(targets):
             generator = codegen_for(target.kind)
+            self._finite[number] = arithmetic_of(target).infinities is False
             if isinstance(generator, EarlyCodegen):
                 with suppress(CodegenError):
                     self._begun[number] = generator.begin(target, count // len(targets) // _FUSED)
@@ -44,6 +48,8 @@ class Generation:
     def add(self, function: FuncOp) -> None:
         """Starts to compile ``function``, which must not change. ``images`` raises its errors."""
         begun = self._begun.get(target_number(function))
+        if begun is not None and self._finite[target_number(function)]:
+            replace_infinities(function)
         if begun is not None:
             with suppress(CodegenError):
                 begun.add(function)
@@ -81,6 +87,8 @@ def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -
         for f in module.body.block.ops
         if isinstance(f, FuncOp)
     }
+    if begun is None and arithmetic_of(target).infinities is False:
+        replace_infinities(module)
     image = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
     who = f"the code generator of target kind {target.kind!r}"
     if not isinstance(image, ModuleImage):

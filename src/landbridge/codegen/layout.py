@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import SpaceAttr
+from landbridge.sizes.size import Extent, Size
 
 
 def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], int]:
@@ -58,9 +59,13 @@ def is_row_table(memref: MemRefType[Attribute]) -> bool:
     if not isinstance(memref.memory_space, SpaceAttr):
         return False
     shape = memref.get_shape()
-    if len(shape) != 2 or min(shape) < 0 or not isinstance(memref.layout, NoneAttr):
+    if len(shape) != 2 or not all(map(_is_extent, shape)) or not isinstance(memref.layout, NoneAttr):
         raise CodegenError(f"{memref}: an operand in an n-D scope must be static rows of columns; lower it first")
     return True
+
+
+def _is_extent(extent: Extent) -> bool:
+    return isinstance(extent, Size) or extent >= 0
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:

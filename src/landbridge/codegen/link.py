@@ -1,12 +1,13 @@
 """Links relocatable ELF objects into one flat, position-independent image.
 
 Executable and read-only sections of all objects are laid out one after another; references between them are
-resolved here, so that what is left for the loader are two lists: 8-byte slots that receive the address of an
-imported function, and 8-byte slots to which the load address is added. Calls of imported functions go through
-stubs that jump through their slot. All slots stand after everything else, from a page boundary on, so that they
-can become pages of their own. Writable sections have no place in an image whose pages are executable.
+resolved here, so that what is left for the loader are two lists: slots that receive the address of an imported
+function, and slots to which the load address is added. Slots have 8 bytes, or 4 where objects of 32 bits have their
+own. Calls of imported functions go through stubs that jump through their slot. All slots stand after everything else,
+from a page boundary on, so that they can become pages of their own. Writable sections have no place in an image whose
+pages are executable.
 
-What depends on the instruction set is a table, `landbridge.codegen.relocations`.
+What depends on the instruction set is its description, `landbridge.instruction_sets.elf`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from landbridge.codegen.elf_object import (
     ElfSection,
     ElfSymbol,
 )
-from landbridge.codegen.relocations import LINKAGES
-from landbridge.codegen.relocations.linkage import Linkage, Through
 from landbridge.errors import CodegenError
+from landbridge.instruction_sets.description import InstructionSet
+from landbridge.instruction_sets.elf import Elf, Through
+from landbridge.instruction_sets.registry import instruction_set, names, usable
 from landbridge.records import record
-from landbridge.targets.elsewhere import SOURCE
+from landbridge.targets.elsewhere import SOURCE, WITHOUT_SYSTEM
 
 #: Characters of a target in an error.
 _SHOWN = 100
@@ -59,7 +61,8 @@ class _Placed(ElfObject):
 
 @record
 class _Image:
-    linkage: Linkage
+    isa: str
+    elf: Elf
     code: bytearray = field(default_factory=bytearray)
     symbols: dict[str, int] = field(default_factory=dict)
     #: Image offset of the slot of each imported function, and of each address taken of our own code.
@@ -72,6 +75,8 @@ class _Image:
     relocations: list[int] = field(default_factory=list)
     slots_start: int = 0
     slot_references: list[tuple[int, int, int]] = field(default_factory=list)
+    #: What the reference at each location reaches.
+    reached: dict[int, int] = field(default_factory=dict)
 
     def align(self, alignment: int) -> int:
         self.code.extend(bytes(-len(self.code) % alignment))
@@ -88,22 +93,26 @@ def _short(target: str) -> str:
     return repr(target if len(target) <= _SHOWN else f"{target[:_SHOWN]}...")
 
 
-def only_linked(target: str) -> str:
-    """Returns the end of an error that says which targets can be linked, in place of ``target``."""
+def only_linked(target: str, isa: str) -> str:
+    """Returns the end of an error that says which targets can be linked, in place of ``target`` for ``isa``."""
+    way = WITHOUT_SYSTEM if isa.startswith("thumb") else SOURCE
     return (
-        f"cannot be linked into an image, only that for {', '.join(LINKAGES)}; compile for such a target, as in "
-        f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {_short(target)}; or {SOURCE}"
+        f"cannot be linked into an image, only that for {', '.join(names())}; compile for such a target, as in "
+        f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {_short(target)}; or {way}"
     )
 
 
-def link_objects(objects: Sequence[bytes]) -> LinkedImage:
+def link_objects(objects: Sequence[bytes], isa: str | None = None) -> LinkedImage:
     """Links ``objects`` to one image; global symbols of one are visible to all, undefined ones are imported.
 
+    ``isa``: the instruction set that they were made for; None for the first one whose ELF number they have.
+
     Raises CodegenError for a writable section that is not empty, a symbol defined twice, objects of several
-    instruction sets or of one that has no table, or a relocation that position-independent code does not need.
+    instruction sets or of one that has no description, or a relocation that position-independent code does not need.
     """
     parsed = [_Placed(data) for data in objects]
-    image = _Image(_linkage({obj.machine for obj in parsed}))
+    described = _instruction_set({(obj.machine, obj.bits) for obj in parsed}, isa)
+    image = _Image(described.name, described.elf)
     # Code first and read-only data after it: distances between functions stay short.
     for obj in parsed:
         _location(image, obj, lambda section: bool(section.flags & SHF_EXECINSTR))
@@ -117,26 +126,44 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
                 image.symbols[symbol.name] = obj.placed[symbol.section] + symbol.value
     for obj in parsed:
         _reserve_stubs(image, obj)
-    image.slots_start = image.align(image.linkage.page)
+    image.slots_start = image.align(image.elf.page)
     for obj in parsed:
         _location(image, obj, lambda section: bool(section.flags & SHF_WRITE))
+    other_halves = []
     for obj in parsed:
         for reference in obj.references():
             if reference.section in obj.placed:
-                _resolve(image, obj, reference)
+                if _through(image, reference) is Through.OTHER_HALF:
+                    other_halves.append((obj, reference))
+                else:
+                    _resolve(image, obj, reference)
+    for obj, reference in other_halves:  # their first halves may come after them
+        first = _address(image, obj, reference.symbol)
+        assert first is not None, "a label"
+        _write_other_half(image, reference.kind, obj.placed[reference.section] + reference.offset, first)
+    image.align(8)  # the last slot of an object may be shorter than those that are added here
     imports = {name: tuple(slots) for name, slots in image.imports.items()}
     slots = image.slots_start, tuple(image.slot_references)
-    return LinkedImage(image.linkage.isa, bytes(image.code), image.symbols, imports, tuple(image.relocations), *slots)
+    return LinkedImage(image.isa, bytes(image.code), image.symbols, imports, tuple(image.relocations), *slots)
 
 
-def _linkage(machines: set[int]) -> Linkage:
-    found = [linkage for linkage in LINKAGES.values() if {linkage.machine} == machines]
-    if not found:
+def _instruction_set(machines: set[tuple[int, int]], isa: str | None) -> InstructionSet:
+    """Returns that of ``machines``, ELF's number and the bits of an address."""
+    possible = usable() if isa is None else [instruction_set(isa)]
+    found = next((each for each in possible if {(each.elf.machine, each.elf.bits)} == machines), None)
+    if found is None:
+        present = ", ".join(f"{machine} of {bits} bits" for machine, bits in sorted(machines))
         raise CodegenError(
-            f"objects for ELF machines {sorted(machines)} cannot be linked into one image; legal: one of "
-            + ", ".join(f"{linkage.machine} ({linkage.isa})" for linkage in LINKAGES.values())
+            f"objects for ELF machines {present} cannot be linked into one image; legal: one of "
+            + ", ".join(f"{each.elf.machine} of {each.elf.bits} bits ({each.name})" for each in usable())
         )
-    return found[0]
+    return found
+
+
+def _through(image: _Image, reference: ElfReference) -> Through | None:
+    """Returns how ``reference`` reaches its symbol; None for a type that is not described."""
+    relocation = image.elf.relocations.get(reference.kind)
+    return None if relocation is None else relocation.through
 
 
 def _location(image: _Image, obj: _Placed, wanted: Callable[[ElfSection], bool]) -> None:
@@ -159,29 +186,29 @@ def _reserve_stubs(image: _Image, obj: _Placed) -> None:
     """Reserves space for the stubs of the functions that ``obj`` calls and no object defines."""
     for reference in obj.references():
         name = reference.symbol.name
-        relocation = image.linkage.relocations.get(reference.kind)
+        relocation = image.elf.relocations.get(reference.kind)
         imported = reference.symbol.section == SHN_UNDEF and name not in image.symbols
         called = relocation is not None and relocation.through is Through.STUB and reference.section in obj.placed
         if imported and called and name not in image.stubs:
-            image.stubs[name] = image.align(len(image.linkage.stub))
-            image.code += image.linkage.stub
+            image.stubs[name] = image.align(len(image.elf.stub))
+            image.code += image.elf.stub
 
 
 def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
     location, symbol, kind = obj.placed[reference.section] + reference.offset, reference.symbol, reference.kind
+    if _through(image, reference) is Through.NO_SYMBOL:
+        return
+    addend = _addend(image, reference, location)
     target = _address(image, obj, symbol)
-    relocation = image.linkage.relocations.get(reference.kind)
+    relocation = image.elf.relocations.get(reference.kind)
     if relocation is None or (target is None and relocation.through is Through.NOTHING):
         raise CodegenError(
-            f"relocation type {reference.kind} of {image.linkage.isa} against {symbol.name!r}: not "
-            "position-independent code"
+            f"relocation type {reference.kind} of {image.isa} against {symbol.name!r}: not position-independent code"
         )
     if relocation.through is Through.LOADER:
         if target is None:
-            if reference.addend:
-                raise CodegenError(
-                    f"address of imported {symbol.name!r} plus {reference.addend}; an import has no offset"
-                )
+            if addend:
+                raise CodegenError(f"address of imported {symbol.name!r} plus {addend}; an import has no offset")
             image.imports.setdefault(symbol.name, []).append(location)
             return
         image.relocations.append(location)
@@ -190,14 +217,32 @@ def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
         kind = relocation.direct
     elif target is None:
         target = _stub(image, symbol.name)
-    _write(image, kind, location, target, reference.addend)
+    _write(image, kind, location, target, addend)
+
+
+def _addend(image: _Image, reference: ElfReference, location: int) -> int:
+    if reference.addend is not None:
+        return reference.addend
+    relocation = image.elf.relocations.get(reference.kind)
+    return 0 if relocation is None or relocation.read is None else relocation.read(image.code, location)
 
 
 def _write(image: _Image, kind: int, location: int, target: int, addend: int) -> None:
     """Writes a relocation of type ``kind`` at ``location``, so that it reaches ``target``."""
     if location < image.slots_start <= target:
         image.slot_references.append((location, kind, target + addend))
-    image.linkage.relocations[kind].write(image.code, location, target + addend)
+    image.reached[location] = target + addend
+    image.elf.relocations[kind].write(image.code, location, target + addend)
+
+
+def _write_other_half(image: _Image, kind: int, location: int, first: int) -> None:
+    """Writes the other half of the address whose first half is at ``first``."""
+    target = image.reached.get(first)
+    if target is None:
+        raise CodegenError(f"relocation type {kind} of {image.isa}: what is at byte {first} is no half of an address")
+    if location < image.slots_start <= target:
+        image.slot_references.append((location, kind, first))
+    image.elf.relocations[kind].write(image.code, location, location + target - first)
 
 
 def _address(image: _Image, obj: _Placed, symbol: ElfSymbol) -> int | None:
@@ -229,6 +274,9 @@ def _stub(image: _Image, name: str) -> int:
     if at not in image.joined:
         image.joined.add(at)
         slot = _import_slot(image, name)
-        for offset, kind, addend in image.linkage.stub_references:
-            _write(image, kind, at + offset, slot, addend)
+        for offset, kind, addend in image.elf.stub_references:
+            if image.elf.relocations[kind].through is Through.OTHER_HALF:
+                _write_other_half(image, kind, at + offset, at + addend)
+            else:
+                _write(image, kind, at + offset, slot, addend)
     return at

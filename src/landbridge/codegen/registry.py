@@ -111,9 +111,11 @@ _codegens = Plugins(
     "code generator",
     {
         "c": "landbridge.codegen.c:generate",
+        "freestanding": "landbridge.codegen.freestanding:generate",
         "llvm": "landbridge.codegen.llvm:generate",
         "opencl": "landbridge.codegen.opencl:generate",
         "vulkan": "landbridge.codegen.vulkan:generate",
+        "wasm": "landbridge.codegen.wasm:generate",
     },
     _codegen,
     CodegenError,

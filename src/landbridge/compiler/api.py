@@ -52,6 +52,7 @@ def compile(
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
+    unpacked: Sequence[str] = (),
     place: Places | None = None,
     spill: Mapping[str, str] | None = None,
     alias: Mapping[str, str] | Literal["auto"] | None = None,
@@ -88,6 +89,8 @@ def compile(
       ``Executable.constants`` has them. Those that are not given are made up, with a ModelWarning. Where elements of an
       int64 input are text, ``["N", 4]``, it stays an input, and a run reads from it what these dimensions are.
     - ``mutable``: names of weights that ``Session.set_params`` may replace: packed when they are set, never folded.
+    - ``unpacked``: names of such weights whose own memory kernels read, in the model's layout, so that
+      ``set_params(copy=False)`` can bind it. They need not be in ``mutable``. Kernels are slower without packing.
     - ``place``: where results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first
       pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None. A place is a
       VDevice or text: ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis separators). Fusion keeps a
@@ -152,7 +155,8 @@ def compile(
         inputs=inputs,
         extra_outputs=extra_outputs,
         constants=constants,
-        mutable=mutable,
+        mutable=(*mutable, *(name for name in dict.fromkeys(unpacked) if name not in mutable)),
+        unpacked=tuple(unpacked),
         place=place,
         spill=spill,
         alias=alias,

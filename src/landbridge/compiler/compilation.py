@@ -16,27 +16,38 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from landbridge.analysis.access_errors import access_errors
 from landbridge.codegen.generate import Generation
 from landbridge.codegen.registry import check_target, declined
+from landbridge.compiler.given_functions import as_functions, called_functions, compiled_functions, functions_of
 from landbridge.compiler.options import CompileOptions
 from landbridge.emit import emit, kernel_facts
 from landbridge.emit.programs import together
-from landbridge.errors import AccessError, BudgetError, CompileError, FallbackWarning, InputError, UndecidedSizeError
+from landbridge.errors import (
+    AccessError,
+    BudgetError,
+    CompileError,
+    FallbackWarning,
+    InputError,
+    PlacementError,
+    UndecidedSizeError,
+)
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, StateGrowth, VDevice, program_name
 from landbridge.executable.state_growth import STATES, growths_text
 from landbridge.files.output_file import write_text
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
-from landbridge.frontend.programs import Chosen, ChosenProgram, ImportedModules, each_program
+from landbridge.frontend.programs import Chosen, ChosenProgram, Imported, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.limits import check_time
-from landbridge.ir.main_attributes import growths
+from landbridge.ir.main_attributes import growths, set_unpacked_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.verify_places import check_scopes
 from landbridge.operators.implementations import HOST_PREFIX
 from landbridge.package_version import package_version
-from landbridge.passes.alias import request_aliases
+from landbridge.passes.alias import check_proved, request_aliases
+from landbridge.passes.lower.grid.loop_limits import guard_loops
 from landbridge.passes.lower.in_groups import lower_kernels
 from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
@@ -65,6 +76,8 @@ if TYPE_CHECKING:
     #: text.
     Model: TypeAlias = str | Path | bytes | ModelProto | IRModule | TorchModel | onnx_ir.Model
 
+#: The entry of an Executable's metadata that says why its model was walked, a line for each walk.
+WALKS = "import.walks"
 #: The passes a model goes through, in order, before PrimFuncs are lowered.
 PIPELINE = (
     "place",
@@ -72,10 +85,13 @@ PIPELINE = (
     "fold",
     "fuse",
     "fold_scale",
+    "lengths",
     "support",
     "pack",
     "fold",
+    "rows",
     "crossings",
+    "finite",
     "assign_targets",
     "dedup",
     "bufferize",
@@ -87,6 +103,7 @@ PIPELINE = (
     "scratch",
     "spill",
     "dedup",
+    "reserve",
     "plan",
 )
 
@@ -136,15 +153,15 @@ def _of_sizes(
     not_empty: frozenset[str] = frozenset()
     while True:
         with _timed(seconds, "import"):
-            programs = _import(model, targets, vdevices, options, not_empty, empties)
+            programs, walks = _import(model, targets, vdevices, options, not_empty, empties)
         if not not_empty:
             noted = _host_operators(programs)
         pieces = _pieces(programs)
         if pieces is not None:
             if options.alias:
                 raise CompileError(
-                    f"alias= is for programs of one segment; this one is cut into {len(pieces.modules)} where data "
-                    "decide sizes: fix what decides by constants=, or leave alias= out"
+                    "alias= is for programs whose sizes follow from those of the inputs; in this one, data decide "
+                    "sizes: fix what decides by constants=, or leave alias= out"
                 )
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
         try:
@@ -152,7 +169,8 @@ def _of_sizes(
             others = [each for each in programs[1:] if not each.is_spare or each.module.prims()]
             early = not others and (len(programs) > 1 or not programs[0].chosen)
             with closing(Generation(early)) as code:
-                return _compiled(programs, pieces, model, options, directory, seconds, code), noted
+                executable = _compiled(programs, pieces, model, options, directory, seconds, code)
+            return _with_walks(executable, walks), noted
         except _MayBeEmptyError as error:
             if error.dimensions <= not_empty:
                 raise error.reason from None
@@ -198,6 +216,9 @@ def _compiled(
     to ``code`` as they are lowered, where code generation begins early.
     """
     created = []
+    given, called = {}, frozenset[str]()
+    if _is_ir(model):
+        given, called = functions_of(programs[0].module), called_functions(programs[0].module)
     facts: list[dict[str, KernelFacts]] = []
     grown: list[tuple[StateGrowth, ...]] = []
     for number, program in enumerate(programs):
@@ -205,6 +226,7 @@ def _compiled(
         module.declined = declined
         request_places(module, options.place or {})
         request_spill(module, options.spill or {})
+        set_unpacked_names(module.main, options.unpacked)
         request_aliases(module, {} if options.alias == "auto" else options.alias or {})
         steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
         _check_open(module)
@@ -214,9 +236,12 @@ def _compiled(
             with nullcontext() if pieces is None else _may_be_empty(module):
                 code.begin(module.targets, len(module.prims()))
                 module = run_pipeline(module, steps, folder, seconds, module.sources)
+                if "alias" not in steps:
+                    check_proved(module)
                 with _timed(seconds, "lower"), access_errors(module, generated=not _is_ir(model)):
                     lowered, variants = lower_kernels(module, code.add)
-        except (UndecidedSizeError, AccessError):
+                guard_loops(module.main, lowered, module.targets)
+        except (UndecidedSizeError, AccessError, PlacementError):
             if not program.is_spare:
                 raise
             continue
@@ -228,7 +253,13 @@ def _compiled(
             grown += [growths(module.main)] * max(len(program.chosen), 1)
     executable, lowered = created[0][:2]
     known = facts[0]
-    if len(programs) > 1 or programs[0].chosen:
+    others = list(compiled_functions(given, module, executable, called))
+    if others:
+        whole: list[Chosen] = [{}]
+        alone = [(each, kernels, whole) for _, each, kernels in others]
+        executable, lowered, _ = together([(executable, lowered, whole), *alone])
+        executable = as_functions(executable, [name for name, _, _ in others])
+    elif len(programs) > 1 or programs[0].chosen:
         executable, lowered, names = together(created)
         known = {
             renamed(key, new): each
@@ -288,45 +319,51 @@ def _import(
     options: CompileOptions,
     not_empty: Collection[str],
     empties: Empties,
-) -> list[ChosenProgram]:
-    """Imports ``model`` and returns its programs: several where an input or sizes choose which of them runs."""
+) -> tuple[list[ChosenProgram], list[str]]:
+    """Imports ``model`` and returns its programs, several where an input or sizes choose which of them runs, and why it
+    was walked, a reason for each walk.
+    """
     if _is_ir(model):
         if options.alias == "auto":
             raise CompileError("alias='auto' is for models of nodes; name outputs and inputs of IR: alias={'y': 'x'}")
-        return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
+        return [ChosenProgram(_of_ir(model, targets, vdevices, options))], []
     from landbridge.frontend.onnx.data_rules import data_rules
+    from landbridge.frontend.onnx.import_request import ImportRequest
     from landbridge.frontend.onnx.importer import import_onnx
 
     o = options
     rules = data_rules(o.external_data, o.allow_links)
 
-    def created(chosen: Chosen, hosts: bool) -> ImportedModules:
-        others: list[IRModule] = []
-        spares: list[IRModule] = []
-        module = import_onnx(
-            cast(Any, model),  # a model of torch has been exported
-            o.shapes,
-            targets,
-            vdevices,
-            o.extra_outputs,
-            o.constants,
-            o.mutable,
-            o.inputs,
-            o.max_nodes,
-            o.check_indices,
-            _dimensions(o, targets),
-            chosen,
-            not_empty,
-            None if not_empty else others,
-            hosts,
-            empties,
-            None if chosen else spares,
-            rules=rules,
-            alias=o.alias,
-        )
-        return ImportedModules(module, others, [each for each in spares if not is_in_pieces(each)])
+    walks: list[str] = []
 
-    return each_program(created)
+    def created(chosen: Chosen, hosts: bool) -> Imported:
+        found = import_onnx(
+            ImportRequest(
+                cast(Any, model),  # a model of torch has been exported
+                targets,
+                vdevices,
+                shapes=o.shapes,
+                dimensions=_dimensions(o, targets),
+                constants=o.constants or {},
+                frames=o.inputs or {},
+                extra_outputs=o.extra_outputs,
+                mutable=o.mutable,
+                alias=o.alias,
+                max_nodes=o.max_nodes,
+                check_indices=o.check_indices,
+                rules=rules,
+                chosen=chosen,
+                not_empty=not_empty,
+                empties=empties,
+                hosts=hosts,
+                others=not not_empty,
+                spares=not chosen,
+            )
+        )
+        walks.extend(found.walks)
+        return replace(found, spares=[each for each in found.spares if not is_in_pieces(each)])
+
+    return each_program(created), walks
 
 
 def _is_ir(model: Model) -> bool:
@@ -341,7 +378,9 @@ def _of_ir(
     if is_ir_text(model):
         assert isinstance(model, str | Path)
         _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices, o.dims)
-        return import_ir_text(model, targets, vdevices, o.constants)
+        module = import_ir_text(model, targets, vdevices, o.constants)
+        check_scopes(module)
+        return module
     assert isinstance(model, IRModule)
     _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants, o.dims)
     if len(model.vdevices) > len(vdevices):
@@ -349,7 +388,10 @@ def _of_ir(
             f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
             f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
         )
-    return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+    module = replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+    module.add_main()
+    check_scopes(module)
+    return module
 
 
 def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[str, Extent] | None:
@@ -377,9 +419,16 @@ def _check_open(module: IRModule) -> None:
 def _refuse(*of_imports: object) -> None:
     if any(of_imports):
         raise CompileError(
-            "shapes=, dims=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; "
+            "shapes=, dims=, inputs=, extra_outputs=, mutable=, unpacked= and check_indices= are for models that are "
+            "imported; "
             "this one is IR already (of which text takes constants=)"
         )
+
+
+def _with_walks(executable: Executable, walks: Sequence[str]) -> Executable:
+    """Returns ``executable`` with the reasons of the ``walks`` of its model, a line for each; none for IR."""
+    lines = [walk or "the model" for walk in walks]
+    return replace(executable, metadata={**executable.metadata, WALKS: "\n".join(lines)}) if lines else executable
 
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:

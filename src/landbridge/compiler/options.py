@@ -32,6 +32,7 @@ _FORMS: dict[str, tuple[Any, str, str]] = {
     "alias": (Mapping, "names of inputs by output", '{"present.0.key": "past_key_values.0.key"}'),
     "extra_outputs": (Sequence, "names of tensors", '["features"]'),
     "mutable": (Sequence, "names of weights", '["fc.weight"]'),
+    "unpacked": (Sequence, "names of weights", '["fc.weight"]'),
 }
 
 
@@ -90,6 +91,7 @@ class CompileOptions:
     extra_outputs: Sequence[str]
     constants: Mapping[str, Any] | None
     mutable: Sequence[str]
+    unpacked: Sequence[str]
     place: Places | None
     spill: Mapping[str, str] | None
     alias: Mapping[str, str] | Literal["auto"] | None

@@ -25,6 +25,8 @@ from landbridge.device.event import wait_for_event as wait_for_event
 from landbridge.device.lifecycle import Lifecycle as Lifecycle
 from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
+from landbridge.device.suspension import Suspension as Suspension
+from landbridge.device.suspension import resume, suspend
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.process.process_bound import ProcessBound
@@ -97,7 +99,7 @@ class Device(ProcessBound):
     @property
     def is_lost(self) -> bool:
         """Returns whether every call raises, because the device is gone or belongs to the parent process."""
-        return self.state.failure is not None
+        return self.state.failure is not None and not self.state.is_suspended
 
     def create_stream(self) -> Stream:
         """Returns a new stream, unordered with all others; it is freed when nothing refers to it any more.
@@ -197,6 +199,24 @@ class Device(ProcessBound):
         self.state.check()
         reset(self.api, self.index)
         return Device(self.api, self.index)
+
+    def suspend(self) -> None:
+        """Suspend the device once its work is done, to save power; its uses raise DeviceSuspendedError until
+        ``resume``.
+
+        Raises UnsupportedError where the device cannot be suspended, DeviceLostError after a loss.
+        """
+        self.state.check()
+        self.synchronize()
+        suspend(self.api, self.index)
+
+    def resume(self) -> Device:
+        """Returns a handle of the resumed device: this one where its memory was retained, else one of its next life.
+
+        In the second case Tensors, Sessions and handles of the last life raise ContextLostError from then on.
+        """
+        resume(self.api, self.index)
+        return self if self.state.failure is None else Device(self.api, self.index)
 
     def __copy__(self) -> Device:
         """Returns the handle itself, which never changes."""
@@ -302,14 +322,17 @@ class DeviceAPI(ABC):
 
     Class attributes: ``name``, by which the device is requested; ``device_type``, its DLPack code, None to get one
     above ``kDLExtDev`` from the registry; ``api_version``, the ``DEVICE_API_VERSION`` it was written for;
-    ``survives_fork``, whether a child process may go on using it. Any method may raise DeviceLostError: the instance is
-    then lost, and the runtime calls no method of it, frees included, until it is reopened.
+    ``survives_fork``, whether a child process may go on using it; ``contiguous_by_default``, whether scope ``global``
+    is taken for physically contiguous memory, so that allocating what is not known to be warns. Any method may raise
+    DeviceLostError: the instance is then lost, and the runtime calls no method of it, frees included, until it is
+    reopened.
     """
 
     name: ClassVar[str]
     device_type: ClassVar[int | None] = None
     api_version: ClassVar[int]
     survives_fork: ClassVar[bool] = False
+    contiguous_by_default: ClassVar[bool] = False
 
     @abstractmethod
     def count(self) -> int:

@@ -79,6 +79,20 @@ class HostBarriers(Protocol):
 
 
 @runtime_checkable
+class EventBarriers(Protocol):
+    """The ability to wait in a barrier for named events alone. Without it, ``begin_host_access`` is called, which may
+    wait for whatever is queued.
+    """
+
+    def begin_host_access_after(self, region: Region, nbytes: int, mode: AccessMode, events: Sequence[Event]) -> None:
+        """As ``begin_host_access``, after waiting for ``events`` and for no other work.
+
+        ``events`` are all pending work on these bytes that the access must follow; other bytes of the space may be in
+        use. The runtime calls this inside of runs, whose work on the bytes it has waited for, and names none.
+        """
+
+
+@runtime_checkable
 class MemoryImport(Protocol):
     """The ability to use memory of others in place; refuses by ZeroCopyError with the reason. ``access``: "r" or
     "rw".
@@ -237,6 +251,25 @@ class Recording(Protocol):
 
         Positions number the regions that the recorded work uses, except those in a RowTable, in the order of
         their first use.
+        """
+
+
+@runtime_checkable
+class ExternalFences(Protocol):
+    """The ability to wait for fences of others in a queue, and to make fences of its own: files that poll as readable
+    once they are signalled (sync files, eventfds). Without it, the host waits.
+    """
+
+    def wait_fence(self, index: int, stream: Stream | None, fence: int) -> None:
+        """Order work queued on ``stream`` from now on after the fence of descriptor ``fence``; returns at once.
+
+        The descriptor stays the caller's, who may close it when this returns. A fence that fails is an error of the
+        work behind it. Raises UnsupportedError for a file that the device cannot wait for: the host waits then.
+        """
+
+    def signal_fence(self, index: int, stream: Stream | None) -> int:
+        """Returns a new descriptor, the caller's, that polls as readable once all work queued on ``stream`` so far is
+        done, or has failed.
         """
 
 

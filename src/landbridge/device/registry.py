@@ -246,6 +246,7 @@ _plugins: Plugins[DeviceAPI | DeviceWrapper] = Plugins(
         "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
         "sim:scratch": "landbridge.testing.sim_scratch:SimScratchDeviceAPI",
         "vulkan": "landbridge.devices.vulkan:VulkanDeviceAPI",
+        "wasm": "landbridge.devices.wasm:WasmDeviceAPI",
     },
     _started,
     DeviceError,

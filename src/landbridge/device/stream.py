@@ -30,6 +30,11 @@ def current_device() -> Device:
     return _current.device
 
 
+def chosen_device() -> Device | None:
+    """Returns the device that ``set_device`` made this thread's current one; None outside of one."""
+    return _current.device
+
+
 @contextmanager
 def set_device(device: Device | str) -> Iterator[Device]:
     """Make ``device`` this thread's current one until the end of the ``with``, which restores the previous one."""

@@ -17,7 +17,7 @@ from landbridge.ir.main_attributes import aliases, frame_layouts, guards, input_
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import plan_quality
-from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, shape_of
+from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, element_count, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 from landbridge.shapes.strides import span
 
@@ -64,8 +64,11 @@ def _main(
     builder = InstructionBuilder(module, kernels, variants)
     for i, argument in enumerate(arguments):
         space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
-        if isinstance(space, StringAttr) and not first <= i < end:
-            specs[i] = replace(specs[i], vdevice=builder.number_of(VDeviceAttr.of(0, space.data)))
+        separators = separators_of(argument.type)
+        scope = space.scope if isinstance(space, SpaceAttr) else space
+        if isinstance(scope, StringAttr) and not first <= i < end:
+            number = builder.number_of(VDeviceAttr.of(0, scope.data))
+            specs[i] = replace(specs[i], vdevice=number, axis_separators=separators)
     for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
         builder.define(argument)
     instructions = builder.block(main.body.block)

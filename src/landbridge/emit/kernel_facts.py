@@ -13,9 +13,11 @@ from landbridge.executable.kernel_facts import call_key
 from landbridge.executable.parts import KernelFacts
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import schedule_of
+from landbridge.ir.length_ops import reserved
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.passes.lower.shared_code import Variant
+from landbridge.sizes.size import Extent
 
 
 def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant]) -> dict[str, KernelFacts]:
@@ -26,7 +28,7 @@ def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Var
     schedules = {op.sym_name.data: schedule_of(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
     schedules |= {name: (variant.schedule, variant.weighed) for name, variant in variants.items()}
     facts = {
-        name: KernelFacts(cast(int, flops_of(prim)), cast(int, bytes_of(prim)), *schedules.get(name, ("", ())))
+        name: KernelFacts(_most(flops_of(prim)), _most(bytes_of(prim)), *schedules.get(name, ("", ())))
         for name, prim in module.prims().items()
     }
     found = {name: each for name, each in facts.items() if name not in variants}
@@ -34,3 +36,10 @@ def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Var
         if isinstance(call, CallOp) and (variant := variants.get(call.callee_name)):
             found[call_key(variant.function, node_name(call))] = facts[call.callee_name]
     return found
+
+
+def _most(work: Extent) -> int:
+    """Returns ``work``, a number or a Size of the dimensions of inputs; where a length decides it, that of the
+    capacity.
+    """
+    return cast(int, reserved(work))

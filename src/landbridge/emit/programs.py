@@ -10,9 +10,8 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
-from landbridge.executable.instructions import Call, If, Instruction, LoadConstant, Loop
+from landbridge.executable.instructions import AllocStorage, Call, If, Instruction, LoadConstant, Loop, View
 from landbridge.executable.parts import Function, StorageReport, program_name
 from landbridge.passes.dedup import content
 
@@ -23,7 +22,7 @@ def together(
     """Returns one Executable, without code, of several, their lowered kernels in one module, and the new kernel names.
 
     The new names are given for each program, by the old ones. Each program comes with conditions on its inputs, by
-    name, one mapping for each function. Raises CodegenError if the programs are for different vdevices.
+    name, one mapping for each function. A scope that only some programs use is a vdevice of all.
     """
     known: dict[Hashable, str] = {}
     kernels: list[func.FuncOp] = []
@@ -32,9 +31,8 @@ def together(
     renamed: list[dict[str, str]] = []
     memory: list[StorageReport] = []
     first, *_ = (executable for executable, _, _ in programs)
+    vdevices = tuple(dict.fromkeys(each for executable, _, _ in programs for each in executable.vdevices))
     for number, (executable, lowered, chosen) in enumerate(programs):
-        if executable.vdevices != first.vdevices:
-            raise CodegenError(f"programs of one model are on {first.vdevices} and {executable.vdevices}; give place=")
         names: dict[str, str] = {}
         for op in list(lowered.body.block.ops):
             if not isinstance(op, func.FuncOp):
@@ -50,7 +48,7 @@ def together(
         for name, array in executable.constants.items():
             names[f"@{name}"] = same = _name(constants, name, array)
             constants[same] = array
-        main = executable.main
+        main = _on(executable.main, [vdevices.index(each) for each in executable.vdevices])
         instructions = tuple(_renamed(each, names) for each in main.instructions)
         for elements in chosen:
             inputs = tuple(replace(s, elements=elements.get(s.name, s.elements)) for s in main.inputs)
@@ -58,7 +56,14 @@ def together(
             functions[called] = replace(main, name=called, inputs=inputs, instructions=instructions)
             memory += [replace(report, program=called) for report in executable.memory]
     scratch = max(executable.scratch_bytes for executable, _, _ in programs)
-    combined = replace(first, functions=functions, constants=constants, memory=tuple(memory), scratch_bytes=scratch)
+    combined = replace(
+        first,
+        vdevices=vdevices,
+        functions=functions,
+        constants=constants,
+        memory=tuple(memory),
+        scratch_bytes=scratch,
+    )
     return combined, ModuleOp(list(kernels)), renamed
 
 
@@ -88,4 +93,30 @@ def _renamed(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
             return replace(instruction, then=then, orelse=orelse)
         case Loop():
             return replace(instruction, body=tuple(_renamed(each, names) for each in instruction.body))
+    return instruction
+
+
+def _on(function: Function, numbers: Sequence[int]) -> Function:
+    """Returns ``function`` with vdevice ``numbers[n]`` in place of ``n``."""
+    if list(numbers) == list(range(len(numbers))):
+        return function
+    specs = [
+        tuple(replace(spec, vdevice=numbers[spec.vdevice]) for spec in side)
+        for side in (function.inputs, function.outputs, function.parameters)
+    ]
+    instructions = tuple(_instruction_on(each, numbers) for each in function.instructions)
+    return replace(function, inputs=specs[0], outputs=specs[1], parameters=specs[2], instructions=instructions)
+
+
+def _instruction_on(instruction: Instruction, numbers: Sequence[int]) -> Instruction:
+    match instruction:
+        case AllocStorage() | LoadConstant() | View() | Call():
+            return replace(instruction, vdevice=numbers[instruction.vdevice])
+        case If():
+            then, orelse = (
+                tuple(_instruction_on(e, numbers) for e in side) for side in (instruction.then, instruction.orelse)
+            )
+            return replace(instruction, then=then, orelse=orelse)
+        case Loop():
+            return replace(instruction, body=tuple(_instruction_on(each, numbers) for each in instruction.body))
     return instruction

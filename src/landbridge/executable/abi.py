@@ -2,7 +2,7 @@
 
 Everything is little-endian, 64-bit. A *kernel* is a function of a code image::
 
-    void kernel(void **args, int64_t begin, int64_t end, void *workspace)
+    void kernel(const uint64_t *args, int64_t begin, int64_t end, void *workspace)
 
 ``args[i]`` is the address of the first element of operand ``i`` (a tensor, dense row-major in its physical shape,
 aligned to its element only). The kernel runs tasks ``begin <= t < end`` of the ``tasks`` of its Call. Tasks are
@@ -76,7 +76,3 @@ KERNEL_STACK_BYTES = 32 << 10
 STACK_TEMPORARY_BYTES = 16 << 10
 #: Bytes of workspace that a thread has at most.
 WORKSPACE_BYTES = 2 << 20
-
-#: Bytes of the largest page of memory that Linux has on each instruction set that images are made for: what gets other
-#: permissions than its neighbours stands on pages of that size.
-LARGEST_PAGE = {"x86_64": 4096, "aarch64": 65536}

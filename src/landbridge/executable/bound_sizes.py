@@ -79,19 +79,26 @@ class BoundSizes:
             if says_dimension(extent):
                 continue  # it was compared when it was added
             if isinstance(extent, Size) and extent.at(self.values) != number:
-                given = ", ".join(
-                    f"{each}={self.values[each]} by {_text(self._forms[each])}" for each in extent.symbols
-                )
+                given = ", ".join(self._known_size(each) for each in extent.symbols)
                 legal = extent.at(self.values)
                 raise ShapeError(
                     f"{subject} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}"
                 )
 
+    def _known_size(self, name: str) -> str:
+        """Returns the size of dimension ``name``, and what determines it."""
+        return f"{name}={self.values[name]}{self._by(name)}"
+
+    def _by(self, name: str) -> str:
+        """Returns what determines dimension ``name``: an input, else data, or the program around this one."""
+        origin = self._forms.get(name)
+        return ", as the run decided before" if origin is None else f" by {_text(origin)}"
+
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: Origin) -> None:
         high, before = symbol.high, self.values.get(symbol.name)
         if before is not None and units is not None and before != units * symbol.unit:
             raise ShapeError(
-                f"dimension {symbol.name!r} is {before} by {_text(self._forms[symbol.name])} and "
+                f"dimension {symbol.name!r} is {before}{self._by(symbol.name)} and "
                 f"{units * symbol.unit} by {_text(where)}; they must be equal"
             )
         if units is None or units < symbol.low or (high is not None and units > high):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import struct
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +14,15 @@ from landbridge.executable import abi
 from landbridge.executable.c_header import c_header
 from landbridge.executable.c_program import CProgram, CWeights, c_programs
 from landbridge.executable.executable import Executable
+from landbridge.executable.freestanding_export import export_freestanding
+from landbridge.executable.freestanding_program import freestanding_image
 from landbridge.executable.parts import CodeImage
-from landbridge.executable.read_only_data import REFERENCE_BYTES, ReadOnlyData
+from landbridge.executable.read_only_data import ReadOnlyData
 from landbridge.executable.relocatable import static_library
 from landbridge.executable.shared_library import shared_library
-from landbridge.files.output_file import check_outputs, open_output
+from landbridge.files.output_file import write_together
+from landbridge.instruction_sets.code_forms import ADDRESS_BYTES
+from landbridge.instruction_sets.registry import instruction_set
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,60}")
 #: Bytes within which instructions reach each other and data; AArch64's reach twice as far.
@@ -40,14 +41,33 @@ def check_name(name: str) -> None:
         raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
 
 
-def export_c(executable: Executable, folder: str | Path, name: str, *, separate_weights: bool = False) -> list[Path]:
-    """Writes ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made if it is missing.
+def export_c(
+    executable: Executable,
+    folder: str | Path,
+    name: str,
+    *,
+    separate_weights: bool = False,
+    ram_bytes: int | None = None,
+) -> list[Path]:
+    """Writes ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made if it is missing; of a program
+    for target ``freestanding``, ``name.h``, ``name.c`` and ``name_weights.c``.
 
-    ``separate_weights``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns
-    the files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
-    ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``; then no file is written.
+    ``separate_weights``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries.
+    ``ram_bytes``: the bytes of memory that a freestanding program may take. Returns the files. Raises InputError for a
+    name that is no identifier of lower-case letters, digits and underscores, and for an option that is not for this
+    program; ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``; then no file is
+    written.
     """
     check_name(name)
+    if freestanding_image(executable) is not None:
+        if separate_weights:
+            raise InputError(
+                "weights of a freestanding program are constants in a C file of their own, and there is no file to "
+                "map; leave --weights-apart out, and place them by the macro that the header names"
+            )
+        return export_freestanding(executable, folder, name, ram_bytes=ram_bytes)
+    if ram_bytes is not None:
+        raise InputError("--ram is for programs of target 'freestanding'; the program is for a system that has memory")
     programs, places, image = c_programs(executable)
     weights = _weights(executable, places)
     whole, table = _whole_image(image, programs)
@@ -57,7 +77,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, separate_
     if not separate_weights:
         exports[f"{name}_weights"] = len(whole.code)
         data = ReadOnlyData(weights, len(whole.code))
-        whole = replace(whole, code=whole.code + bytes(REFERENCE_BYTES))
+        whole = replace(whole, code=whole.code + bytes(ADDRESS_BYTES))
         if len(weights) + len(whole.code) >= _REACH:
             raise ExecutableError(
                 f"code cannot address {len(weights):,} bytes of weights: export them as a separate file"
@@ -69,16 +89,8 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, separate_
     }
     if separate_weights:
         contents[f"{name}.weights"] = weights
-    location = Path(os.fspath(folder))
-    location.mkdir(parents=True, exist_ok=True)
-    files = [location / file for file in contents]
-    check_outputs(files, executable.sources)
-    with ExitStack() as written:  # all files or none: a header fits only its own libraries
-        for file, content in zip(files, contents.values(), strict=True):
-            opened = written.enter_context(open_output(file, executable.sources, executable=file.suffix == ".so"))
-            opened.write(content)
-            opened.flush()
-    return files
+    # A header fits only its own libraries.
+    return write_together(folder, contents, executable.sources, executables=(f"lib{name}.so",))
 
 
 def _weights(executable: Executable, weights: CWeights) -> bytes:
@@ -93,27 +105,13 @@ def _weights(executable: Executable, weights: CWeights) -> bytes:
 def _whole_image(image: CodeImage, programs: Sequence[CProgram]) -> tuple[CodeImage, int]:
     """Returns ``image`` with the tables after its slots, and the offset of a function that returns the first table."""
     code = bytearray(image.code)
-    code += bytes(-len(code) % abi.LARGEST_PAGE[image.isa])
+    described = instruction_set(image.isa)
+    form = described.for_libraries("libraries for C")
+    code += bytes(-len(code) % described.elf.page)
     function = len(code)
-    table = function + 16
-    code += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
+    table = function + ADDRESS_BYTES
+    code += form.address_of(function, table).ljust(ADDRESS_BYTES, b"\0")
     for program in programs:
         code += program.table(len(code), image.symbols.__getitem__)
     code += bytes(-len(code) % 16)
     return replace(image, code=bytes(code)), function
-
-
-def _give_address_x86_64(at: int, target: int) -> bytes:
-    return b"\x48\x8d\x05" + struct.pack("<i", target - (at + 7)) + b"\xc3"  # lea target(%rip), %rax; ret
-
-
-def _give_address_aarch64(at: int, target: int) -> bytes:
-    adr = 0x10000000 | (target - at & 3) << 29 | (target - at >> 2 & 0x7FFFF) << 5  # adr x0, target
-    return struct.pack("<II", adr, 0xD65F03C0)  # ret
-
-
-#: By instruction set: a function at an offset of an image that returns the address of another offset, up to 16 bytes.
-_GIVE_ADDRESS: dict[str, Callable[[int, int], bytes]] = {
-    "x86_64": _give_address_x86_64,
-    "aarch64": _give_address_aarch64,
-}

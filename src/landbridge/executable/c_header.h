@@ -9,7 +9,7 @@ LB_USAGE
  * A run takes at most LB_STACK bytes of stack on each thread, with what it calls. Functions give LB_NAME_OK or say what is wrong. */
 #ifndef LB_NAME_H
 #define LB_NAME_H
-#ifndef __LB_MACHINE__
+#if !(LB_CONDITION)
 #error "this program is code for LB_MACHINE, and this compiler makes another: export it with -t for what you build for"
 #endif
 
@@ -63,10 +63,10 @@ static inline void lb_name_bind(lb_name_program *self, int64_t base, const void 
   const int64_t *fixup = table + 4 + table[0];
   int64_t i;
   for (i = 0; i < table[1]; ++i, fixup += 3) {
-    if (fixup[1] == base) self->words[fixup[0]] = (int64_t)((intptr_t)address + (intptr_t)fixup[2]);
+    if (fixup[1] == base) self->words[fixup[0]] = (int64_t)(intptr_t)address + fixup[2];
 #if LB_OPEN
     if (fixup[1] == -1 - base)
-      self->words[fixup[0]] = (int64_t)((intptr_t)address + (intptr_t)self->words[table[0] + fixup[2]]);
+      self->words[fixup[0]] = (int64_t)(intptr_t)address + self->words[table[0] + fixup[2]];
 #endif
   }
 }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.resources import files
+from math import prod
 from textwrap import wrap
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import dtype as dtype_of
 from landbridge.executable import abi
 from landbridge.executable.c_program import CProgram
 from landbridge.executable.c_sizes import bytes_of, c_sizes, template
-from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers, sve_bytes
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.executable.parts import CodeImage, StateGrowth, TensorSpec
+from landbridge.executable.state_growth import slides_of
+from landbridge.instruction_sets.registry import instruction_set
 from landbridge.sizes.size import Size
 
 _USAGE = """ *   static _Alignas(LB_NAME_MEMORY_ALIGNMENT) unsigned char memory[LB_NAME_MEMORY_BYTES];
@@ -51,64 +53,61 @@ def c_header(
         lines += [f"#define {upper}_MEMORY_BYTES UINT64_C({tensors + programs[0].tensor_bytes})"]
     lines += [f"#define {upper}_MEMORY_ALIGNMENT {alignment}"]
     lines += [f"#define {upper}_WEIGHTS_BYTES UINT64_C({weights_bytes})"]
-    lines += [f"#define {upper}_INPUTS {len(main.inputs)}", f"#define {upper}_OUTPUTS {len(main.outputs)}"]
-    for kind, specs in (("INPUT", main.inputs), ("OUTPUT", main.outputs)):
-        taken: set[str] = set()
-        for number, spec in enumerate(specs):
-            lines += _tensor(f"{upper}_{kind}", number, spec, taken)
-    extent_values = [{spec.name: number for number, spec in enumerate(specs)} for specs in (main.outputs, main.inputs)]
-    for output, input in main.aliases:
-        which = f"Output {extent_values[0][output]} may be set to the address of input {extent_values[1][input]}"
-        lines += [f"/* {which}: it is updated there. */"]
+    lines += tensor_constants(upper, executable)
     for number, spec in enumerate(main.inputs):
         if any(isinstance(extent, Size) for extent in spec.elements or ()):
             lines += [f"/* Elements of input {number} are dimensions: give it the numbers that {name}_sizes has. */"]
     text = files(__package__).joinpath("c_header.h").read_text(encoding="utf-8")
+    processor = instruction_set(image.isa).processor
     pieces = {
         "LB_USAGE": _OPEN_USAGE if executable.is_open else _USAGE,
-        "LB_CHECK_CPU": files(__package__).joinpath(f"c_cpu_{image.isa}.h").read_text(encoding="utf-8").rstrip(),
+        "LB_CHECK_CPU": processor.check_source().rstrip(),
         "LB_SIZES": "",
     }
     if executable.is_open:
         pieces |= {"LB_SIZES": template().rstrip(), **c_sizes(programs)}
     for word, value in {
         **pieces,
-        **_cpu(image),
+        **processor.check_values(image.features),
         "lb_name": name,
         "LB_NAME": upper,
         "LB_CONSTANTS": "\n".join(lines),
         "LB_ISA": _wrapped(f"{image.isa}, with {', '.join(image.features) or 'no extensions'}"),
         "LB_MACHINE": image.isa,
+        "LB_CONDITION": instruction_set(image.isa).c_language.condition,
         "LB_STACK": str(abi.KERNEL_STACK_BYTES),
         "LB_WORKSPACE_AT": str(workspace_at),
         "LB_WORKSPACE_BYTES": str(workspace_bytes),
         "LB_WEIGHTS_APART": str(int(separate_weights)),
         "LB_OPEN": str(int(executable.is_open)),
         "LB_TENSORS": str(tensors),
-        "LB_ALIGNMENTS": "".join(f"{numpy_dtype(s.dtype).itemsize}, " for s in (*main.inputs, *main.outputs)) + "1",
+        "LB_ALIGNMENTS": "".join(f"{dtype_of(s.dtype).itemsize}, " for s in (*main.inputs, *main.outputs)) + "1",
     }.items():
         text = re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Z])", lambda _, value=value: value, text)  # type: ignore[misc]
     return text
 
 
-def _cpu(image: CodeImage) -> dict[str, str]:
-    """Returns the values that the check of the CPU in the header compares."""
-    if image.isa == "aarch64":
-        wanted = {
-            f"LB_HWCAP_{which}": f"{hwcap_bits(kind, image.features)}ul"
-            for which, kind in (("FIRST", 16), ("SECOND", 26))
-        }
-        return {**wanted, "LB_SVE_BYTES": str(sve_bytes(image.features))}
-    rows = [
-        f"{{{leaf}u, {part}, {register}, {bits}u}}"
-        for (leaf, part, register), bits in cpuid_bits(image.features).items()
-    ]
-    return {"LB_WANTED": ", ".join(rows) or "{1, 0, 3, 1 << 26}", "LB_SAVED": f"{saved_registers(image.features)}"}
+def tensor_constants(upper: str, executable: Executable) -> list[str]:
+    """Returns the lines of a header that describe inputs and outputs: numbers, shapes, dtypes, bytes, alignments and
+    which may share memory. ``upper`` begins their names.
+    """
+    main, slides = executable.main, slides_of(executable)
+    lines = [f"#define {upper}_INPUTS {len(main.inputs)}", f"#define {upper}_OUTPUTS {len(main.outputs)}"]
+    for kind, specs in (("INPUT", main.inputs), ("OUTPUT", main.outputs)):
+        taken: set[str] = set()
+        for number, spec in enumerate(specs):
+            slide = slides.get(spec.name) if kind == "INPUT" else None
+            lines += _tensor(f"{upper}_{kind}", number, spec, taken, slide)
+    extent_values = [{spec.name: number for number, spec in enumerate(specs)} for specs in (main.outputs, main.inputs)]
+    for output, input in main.aliases:
+        which = f"Output {extent_values[0][output]} may be set to the address of input {extent_values[1][input]}"
+        lines += [f"/* {which}: it is updated there. */"]
+    return lines
 
 
-def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list[str]:
+def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str], slide: StateGrowth | None) -> list[str]:
     word = re.sub(r"[^A-Za-z0-9]+", "_", spec.name).strip("_").upper() or str(number)
-    while not taken.isdisjoint(names := {word + suffix for suffix in ("", "_BYTES", "_ALIGNMENT")}):
+    while not taken.isdisjoint(names := {word + suffix for suffix in ("", "_BYTES", "_ALIGNMENT", "_SLIDE")}):
         word = f"{word}_{number}"
     taken |= names
     strides = f", strides {list(spec.strides)}" if spec.strides else ""
@@ -119,7 +118,24 @@ def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list
         f"/* {text} */",
         f"#define {prefix}_{word} {number}",
         *sized,
-        f"#define {prefix}_{word}_ALIGNMENT {numpy_dtype(spec.dtype).itemsize}",
+        f"#define {prefix}_{word}_ALIGNMENT {dtype_of(spec.dtype).itemsize}",
+        *([] if slide is None else _slide(f"{prefix}_{word}_SLIDE", spec, slide)),
+    ]
+
+
+def _slide(constant: str, spec: TensorSpec, slide: StateGrowth) -> list[str]:
+    """Returns how ``spec``, a state that slides, gets to the next run; ``constant``: the elements from run to run."""
+    step = prod((slide.after - slide.before, *spec.shape[slide.axis + 1 :]))
+    if isinstance(step, int):
+        by, lines = constant, [f"#define {constant} {step}"]
+    else:
+        by, lines = f"{step} elements", []
+    return [
+        *lines,
+        f"/* A run reads the first {slide.before} of {slide.after} along axis {slide.axis}, and writes the others. Set "
+        "this input and its output",
+        f"   further on by {by} for the next run, in memory that goes on there.",
+        "   At its end, copy the window to its begin, all but the last of these elements. */",
     ]
 
 

@@ -81,7 +81,7 @@ def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeIm
     Raises ExecutableError for what C alone cannot run: a program that is cut where data decide sizes, programs that
     elements of inputs choose among, several images or devices, memory in rows, steps that Python does.
     """
-    _check_whole(executable)
+    check_whole(executable)
     chosen = [
         {spec.name: [e for e in spec.elements if isinstance(e, int)] for spec in function.inputs}
         for function in executable.programs.values()
@@ -105,7 +105,8 @@ def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeIm
     return programs, weights, images[0]
 
 
-def _check_whole(executable: Executable) -> None:
+def check_whole(executable: Executable) -> None:
+    """Raises ExecutableError for a program that is cut where data decide sizes, and for inputs or outputs in rows."""
     segments = segments_of(executable)
     if segments:
         calls = [call for segment in segments for call in segment.calls]
@@ -114,6 +115,13 @@ def _check_whole(executable: Executable) -> None:
             f"data decide sizes at {names}, and Python runs the program's {len(segments)} segments by them; a C "
             "program "
             "has one segment: cut the model there (onnx.utils.extract_model) and export the parts"
+        )
+    main = executable.main
+    rows = [repr(spec.name) for spec in (*main.inputs, *main.outputs) if spec.axis_separators]
+    if rows:
+        raise ExecutableError(
+            f"{', '.join(rows)} {'are' if len(rows) > 1 else 'is'} in rows, and a C program takes flat memory; place "
+            "the nodes that use them there instead"
         )
 
 
@@ -191,7 +199,7 @@ class _Builder:
                 case ins.Prepared():
                     pass
                 case _:
-                    raise ExecutableError(_python_step(instruction))
+                    raise ExecutableError(python_step(instruction))
 
     def _call(self, call: ins.Call) -> None:
         flushing = self._image.flushes_denormals
@@ -251,7 +259,7 @@ class _Builder:
         return weights.places[name]
 
 
-def _python_step(instruction: ins.Instruction) -> str:
+def python_step(instruction: ins.Instruction) -> str:
     """Returns why a C program cannot have ``instruction``, and what to do."""
     if not isinstance(instruction, ins.HostCall):
         return "the program copies between devices; a C program runs on one CPU: compile for one device"

@@ -8,7 +8,7 @@ from importlib.resources import files
 from itertools import accumulate, repeat
 from math import prod
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import dtype as dtype_of
 from landbridge.executable.c_program import CProgram
 from landbridge.executable.instance import dimensions
 from landbridge.executable.parts import TensorSpec
@@ -147,7 +147,7 @@ def bytes_of(spec: TensorSpec) -> Extent:
     elements = prod(spec.shape)
     if spec.strides:
         elements = 1 + sum((extent - 1) * stride for extent, stride in zip(spec.shape, spec.strides, strict=True))
-    return elements * numpy_dtype(spec.dtype).itemsize
+    return elements * dtype_of(spec.dtype).itemsize
 
 
 def template() -> str:

@@ -7,14 +7,16 @@ import math
 import mmap
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import numpy as np
 
-from landbridge.dtypes import dtype, numpy_dtype
+from landbridge.array_type import Array
+from landbridge.dtypes import dtype, stored_dtype
 from landbridge.errors import ExecutableError, InputError, MissingFileError, UnreadableFileError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage, check_device_image
@@ -27,8 +29,6 @@ from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, Imag
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, check_code_image
 from landbridge.process.available_memory import check_available
 from landbridge.text.did_you_mean import file_like
-
-Array = np.ndarray[Any, Any]
 
 #: What ``load`` verifies of the constants: what costs little, all at the first bind, all at once with SHA-256 (True
 #: too), or nothing.
@@ -44,6 +44,11 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
     ``verify`` and ``mapped`` are those of ``landbridge.load``. Raises ExecutableError when the file is no ``.lbx``, of
     another version, truncated or corrupt; UnreadableFileError, an OSError too, when it cannot be opened.
     """
+    if sys.byteorder != "little":
+        raise ExecutableError(
+            f"{path}: programs are for little-endian CPUs, and this CPU is {sys.byteorder}-endian; run it on x86-64 or "
+            "AArch64"
+        )
     if verify not in ("auto", "bind", "all", True, False):
         raise InputError(f"verify={verify!r}; legal: 'auto', 'bind', 'all', True (as 'all'), False")
     with _open_file(path) as file:
@@ -207,4 +212,4 @@ def _view_constant(entry: ConstantEntry, pool: Array) -> Array:
     nbytes = math.prod(entry.shape) * dtype(entry.dtype).itemsize
     if entry.offset % CONSTANT_ALIGNMENT or entry.offset + nbytes > pool.nbytes:
         raise ExecutableError(f"corrupt: constant {entry.name!r} lies outside the file; save it again")
-    return np.ndarray(entry.shape, numpy_dtype(entry.dtype), buffer=pool, offset=entry.offset)
+    return np.ndarray(entry.shape, stored_dtype(entry.dtype), buffer=pool, offset=entry.offset)

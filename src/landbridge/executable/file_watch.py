@@ -11,15 +11,13 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Thread
-from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.errors import ExecutableError, OutOfMemoryError
 from landbridge.executable.digest import sha256
 from landbridge.process.background_threads import start
-
-Array = np.ndarray[Any, Any]
 
 #: Bytes of a row of words.
 _ROW = 4096

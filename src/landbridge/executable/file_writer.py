@@ -24,18 +24,27 @@ from typing import IO, Any
 
 import numpy as np
 
-from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.array_type import Array
+from landbridge.dtypes import dtype_name, stored_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.digest import sha256
 from landbridge.executable.file_watch import quick_checksum
-from landbridge.executable.header import HEADER_BYTES, LOOPS_VERSION, PAGE, Header, Section
+from landbridge.executable.header import (
+    HEADER_BYTES,
+    LOOPS_VERSION,
+    OPEN_LAUNCHES_VERSION,
+    PAGE,
+    ROWS_VERSION,
+    Header,
+    Section,
+)
 from landbridge.executable.instructions import Loop, flattened
 from landbridge.executable.json_form import to_json
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, VDevice
 from landbridge.process.background_threads import begin
 
-Array = np.ndarray[Any, Any]
 Buffer = bytes | memoryview
 
 
@@ -92,6 +101,10 @@ class FileParts:
         self._instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
         loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
         self.version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
+        if any(map(_has_open_launches, modules)):
+            self.version = OPEN_LAUNCHES_VERSION
+        if any(spec.axis_separators for f in functions.values() for spec in (*f.inputs, *f.outputs)):
+            self.version = ROWS_VERSION
 
     def front(self) -> bytes:
         """Returns the bytes before the constants, whose SHA-256 is among them."""
@@ -159,9 +172,14 @@ def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | 
     return DeviceImageEntry(number, module.target, image.format, offset, size, *sequences)
 
 
+def _has_open_launches(module: ModuleImage) -> bool:
+    image = module.image
+    return isinstance(image, DeviceImage) and any(each.is_open for each in image.functions.values())
+
+
 def _plain_array(array: Array) -> Array:
     """Returns ``array`` C-contiguous in native byte order; itself where it is that already."""
-    return np.asarray(array, dtype=numpy_dtype(dtype_name(array.dtype)), order="C")
+    return np.asarray(array, dtype=stored_dtype(dtype_name(array.dtype)), order="C")
 
 
 def _offsets(sizes: list[int], alignment: int) -> list[int]:

@@ -227,7 +227,12 @@ def _places(name: str, inputs: Sequence[TensorSpec]) -> str:
 def spec_at(spec: TensorSpec, extent_values: ExtentValues | OpenExtentValues) -> TensorSpec:
     """Returns ``spec`` with the numbers of ``extent_values``."""
     return TensorSpec(
-        spec.name, extent_values.all(spec.shape), spec.dtype, extent_values.all(spec.strides), spec.vdevice
+        spec.name,
+        extent_values.all(spec.shape),
+        spec.dtype,
+        extent_values.all(spec.strides),
+        spec.vdevice,
+        axis_separators=spec.axis_separators,
     )
 
 
@@ -284,7 +289,7 @@ class _Instance:
         name = self._words.setdefault(sizes, f"extents:{len(self._words)}")
         register, self._next = self._next, self._next + 1
         before.append(LoadConstant(register, name, call.vdevice))
-        return _with(call, tasks=tasks, moves_bytes=moved, sizes=(), args=(*call.args, register))
+        return _with(call, tasks=tasks, moves_bytes=moved, sizes=sizes, args=(*call.args, register))
 
 
 def _with(facts: Facts, **changes: object) -> Facts:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, Union, cast
 
 from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
+from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.executable.parts import KernelFacts, SizeGuard, StateGrowth, StorageReport, TensorSpec
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     ins.Call: ("tasks", "moves_bytes", "sizes"),
     ins.Slice: ("first", "stride", "shape"),
     ins.Loop: ("trips",),
+    Launch: ("grid",),
+    LaunchSequence: ("scratch",),
     TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
     KernelFacts: ("flops", "nbytes"),
@@ -58,6 +61,8 @@ def to_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         content = {f.name: to_json(getattr(value, f.name)) for f in fields(cls)}
+        if cls is TensorSpec and not content["axis_separators"]:
+            del content["axis_separators"]  # formats before ROWS_VERSION do not have it
         return [_NAMES[cls], *content.values()] if cls in _NAMES else content
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
@@ -113,10 +118,14 @@ def _read_extents(value: Any) -> Any:
     return tuple([e if type(e) is int and 0 <= e < _END else _read_extent(e) for e in _read_list(value)])
 
 
+def _read_value(value: Any) -> Any:
+    """Reads an extent, or a negative number."""
+    return -_read_int(-value) if type(value) is int and value < 0 else _read_extent(value)
+
+
 def _read_values(value: Any) -> Any:
     """Reads elements of an input and words of a call: extents, and negative numbers."""
-    items = _read_list(value)
-    return tuple([-_read_int(-e) if type(e) is int and e < 0 else _read_extent(e) for e in items])
+    return tuple(map(_read_value, _read_list(value)))
 
 
 def _read_list(value: Any) -> list[Any]:
@@ -193,6 +202,8 @@ def _field_readers(cls: Any) -> dict[str, Reader]:
         readers["elements"] = _read_values
     if cls is ins.Call:
         readers["sizes"] = _read_values
+    if cls is StateGrowth:  # its positions may be those of the last elements
+        readers["before"] = _read_value
     return readers
 
 

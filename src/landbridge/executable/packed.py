@@ -27,9 +27,10 @@ from dataclasses import replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
-from landbridge.executable.abi import LARGEST_PAGE, STORAGE_ALIGNMENT
+from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.instruction_sets.registry import instruction_set, is_known, names
 from landbridge.records import record
 
 PACKED_SYMBOL = "landbridge_packed_v3"
@@ -66,12 +67,13 @@ REASONS = (
 @record(frozen=True)
 class PackedKernel:
     """The facts that a packed function checks and runs with: tasks, tensors (destinations last) and workspace of the
-    kernel.
+    kernel, and the ``function`` of the code that it is, by default the one of its own name.
     """
 
     tasks: int
     operands: tuple[TensorSpec, ...]
     workspace_bytes: int = 0
+    function: str = ""
 
 
 def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
@@ -82,43 +84,24 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
     """
     if not isinstance(image, CodeImage):
         raise ExecutableError(f"packed functions call code of the host's CPU; this image is {image.format}")
-    if PACKED_SYMBOL not in image.symbols:
+    if PACKED_SYMBOL not in image.symbols and (not is_known(image.isa) or instruction_set(image.isa).code is not None):
         raise ExecutableError(f"the code image has no {PACKED_SYMBOL}; compile the model again with this version")
-    if image.isa not in _CALLS:
-        raise ExecutableError(f"packed functions are made for images of {', '.join(_CALLS)}; this is for {image.isa}")
+    if not is_known(image.isa):
+        raise ExecutableError(f"packed functions are made for images of {', '.join(names())}; this is for {image.isa}")
+    described = instruction_set(image.isa)
+    form = described.for_libraries("packed functions")
     # The functions follow the slots, on new pages.
     code = bytearray(image.code)
-    code += bytes(-len(code) % LARGEST_PAGE[image.isa])
+    code += bytes(-len(code) % described.elf.page)
     symbols = dict(image.symbols)
     for name, kernel in kernels.items():
         at = len(code)
-        code += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
+        code += _descriptor(name, kernel, image.symbols[kernel.function or name] - at, image.flushes_denormals)
         code += bytes(-len(code) % 16)
         symbols[PREFIX + name] = len(code)
-        code += _CALLS[image.isa](len(code), at, image.symbols[PACKED_SYMBOL])
+        code += form.jump_with(len(code), at, image.symbols[PACKED_SYMBOL])
         code += bytes(-len(code) % 16)
     return replace(image, code=bytes(code), symbols=symbols)
-
-
-def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:
-    """Returns code for offset ``at`` that passes the descriptor as ``self`` and jumps to the checker."""
-    load, jump = b"\x48\x8d\x3d", b"\xe9"  # lea descriptor(%rip), %rdi; jmp checker
-    after_load = at + len(load) + 4
-    after_jump = after_load + len(jump) + 4
-    return load + struct.pack("<i", descriptor - after_load) + jump + struct.pack("<i", checker - after_jump)
-
-
-def _call_aarch64(at: int, descriptor: int, checker: int) -> bytes:
-    """Returns the same for AArch64; an image begins at an address that is a multiple of 4096."""
-    pages = (descriptor >> 12) - (at >> 12)
-    adrp = 0x90000000 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5  # adrp x0, descriptor
-    add = 0x91000000 | (descriptor & 0xFFF) << 10  # add x0, x0, descriptor
-    branch = 0x14000000 | (checker - (at + 8) >> 2 & 0x3FFFFFF)  # b checker
-    return struct.pack("<III", adrp, add, branch)
-
-
-#: By instruction set: code at an offset of the image, for a descriptor and a checker at others.
-_CALLS = {"x86_64": _call_x86_64, "aarch64": _call_aarch64}
 
 
 def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals: bool) -> bytes:

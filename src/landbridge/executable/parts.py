@@ -22,6 +22,7 @@ class TensorSpec:
 
     ``vdevice`` is the index of the program's vdevice that it is on: 0 unless it was placed in another scope.
     ``elements``: for an input whose values determine open dimensions, each of its elements, a number or a Size.
+    ``axis_separators``: in a scope of several dimensions, the axes at which each but the first begins.
     """
 
     name: str
@@ -30,6 +31,7 @@ class TensorSpec:
     strides: tuple[int, ...] = ()
     vdevice: int = field(default=0, repr=False)
     elements: tuple[int, ...] = field(default=(), repr=False)
+    axis_separators: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -52,13 +54,18 @@ class TensorSpec:
         return TensorSpec(self.name, (span(self.shape, self.strides),), self.dtype)
 
 
+#: In place of the axis separators of a requested place: the compiler chooses layout and axis separators.
+BLOCKED = (-1,)
+
+
 @record(frozen=True)
 class VDevice:
     """A device and scope of the program: its ``name`` for binding, the index of the ``target`` that compiles for it,
     and the ``scope``.
 
     ``axis_separators``: in a request for an n-D scope, the axes of a tensor at which the second and each further
-    dimension of the space begins. A program has them with each tensor, so its own vdevices have none.
+    dimension of the space begins; with ``BLOCKED`` the compiler chooses layout and axis separators of each tensor. A
+    program has them with each tensor, so its own vdevices have none.
     """
 
     name: str
@@ -68,25 +75,33 @@ class VDevice:
 
     @staticmethod
     def parse(text: str) -> VDevice:
-        """Returns the VDevice that ``text`` spells: ``npu``, ``npu@global.vtcm`` or ``npu@global.vtcm[2]`` (axis
-        separators).
+        """Returns the VDevice that ``text`` spells: ``npu``, ``npu@global.vtcm``, ``npu@global.vtcm[2]`` (axis
+        separators) or ``npu@global.vtcm[blocked]``.
 
         Raises PlacementError for any other form.
         """
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise PlacementError(f"{text!r} is not a place; legal: 'name', 'name@scope' or 'name@scope[2, 3]'")
-        axes = match["axes"]
+            raise PlacementError(
+                f"{text!r} is not a place; legal: 'name', 'name@scope', 'name@scope[2, 3]' or 'name@scope[blocked]'"
+            )
+        axes, scope = match["axes"], match["scope"] or GLOBAL_SCOPE
+        if axes == _BLOCKED_TEXT:
+            return VDevice(match["name"], scope=scope, axis_separators=BLOCKED)
         separators = tuple(int(axis) for axis in axes.split(",")) if axes else ()
-        return VDevice(match["name"], scope=match["scope"] or GLOBAL_SCOPE, axis_separators=separators)
+        return VDevice(match["name"], scope=scope, axis_separators=separators)
 
     def __str__(self) -> str:
         """Returns text that ``parse`` reads back, without the index of the target."""
-        scope = f"@{self.scope}" if self.scope != GLOBAL_SCOPE or self.axis_separators else ""
-        return self.name + scope + (str(list(self.axis_separators)) if self.axis_separators else "")
+        separators = self.axis_separators
+        layout = f"[{_BLOCKED_TEXT}]" if separators == BLOCKED else str(list(separators)) if separators else ""
+        return self.name + (f"@{self.scope}" if self.scope != GLOBAL_SCOPE or layout else "") + layout
 
 
-_TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d{1,4}(?:, *\d{1,4})*)\])?)?")
+_BLOCKED_TEXT = "blocked"
+_TEXT = re.compile(
+    rf"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>{_BLOCKED_TEXT}|\d{{1,4}}(?:, *\d{{1,4}})*)\])?)?"
+)
 
 
 @record(frozen=True, repr=False, eq=False)
@@ -97,9 +112,10 @@ class CodeImage:
     byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of functions of the C library.
     ``relocations`` are offsets of 8-byte slots to which the load address is added. ``slot_references`` are all places
     in the code that address a slot relative to themselves, as (place, type of ELF relocation, slot plus addend), for
-    loaders that put slots elsewhere; slots begin at ``slots_start``, after the code. ``features`` are the CPU features
-    (``/proc/cpuinfo`` flag names) the code needs. ``flushes_denormals``: whether its functions treat denormal floats as
-    zeros and return zeros in place of them.
+    loaders that put slots elsewhere; slots begin at ``slots_start``, after the code. Of an address that is made by two
+    instructions, the second's entry has the place of the first. ``features`` are the CPU features (``/proc/cpuinfo``
+    flag names) the code needs. ``flushes_denormals``: whether its functions treat denormal floats as zeros and return
+    zeros in place of them.
     """
 
     isa: str
@@ -181,7 +197,11 @@ class StateGrowth:
     of them after a run.
 
     Both are numbers or Sizes of the program. With ``positions``, the name of an input of integers, they count from the
-    largest of its elements: the position of the first element that a run writes, in the row that has most.
+    largest of its elements: the position of the first element that a run writes, in the row that has most. With
+    ``has_each``, that input has the position of each new element, which are all from ``before`` to ``after``, once.
+
+    With ``slides``, the state does not grow: a run writes ``after - before`` elements behind the first ``before``, and
+    the next run begins that many elements further on in memory, where its first ``before`` then are.
     """
 
     name: str
@@ -189,6 +209,8 @@ class StateGrowth:
     before: int
     after: int
     positions: str = ""
+    slides: bool = False
+    has_each: bool = False
 
 
 @record(frozen=True, repr=False)
@@ -210,6 +232,13 @@ class Function:
 
     def __post_init__(self) -> None:
         freeze(self, instructions=Listing(self.instructions), parameters=Listing(self.parameters))
+
+    @property
+    def alias_registers(self) -> dict[int, int]:
+        """Returns the register of the input whose memory an output may be, by the register of the output."""
+        inputs = {spec.name: register for register, spec in enumerate(self.inputs)}
+        outputs = {spec.name: register for register, spec in enumerate(self.outputs, len(self.inputs))}
+        return {outputs[output]: inputs[input] for output, input in self.aliases}
 
     def __repr__(self) -> str:
         sides = (shown(map(_described, specs), len(specs)) for specs in (self.inputs, self.outputs))
@@ -235,6 +264,13 @@ class KernelFacts:
 def program_name(number: int) -> str:
     """Returns the name of program ``number`` of an Executable: the first is ``main``."""
     return f"main@{number}" if number else "main"
+
+
+def given_function(name: str) -> str:
+    """Returns the name in an Executable of the function that only calls function ``name`` of the IR it was compiled
+    from.
+    """
+    return f"function:{name}"
 
 
 def parameter_constant(name: str) -> str:

@@ -2,44 +2,31 @@
 
 The image is complete except for its slots, which become dynamic relocations; the file adds a dynamic section, a symbol
 table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64 supplement; ELF for the Arm
-64-bit Architecture, 2023Q3. Of section headers, which the loader does not read, there are those that linkers want.
+Architecture and for the Arm 64-bit Architecture, 2023Q3. Of section headers, which the loader does not read, there are
+those that linkers want.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.abi import LARGEST_PAGE
+from landbridge.executable.elf_class import ElfClass, LibrarySection
 from landbridge.executable.parts import CodeImage
-from landbridge.executable.read_only_data import REFERENCES, ReadOnlyData, with_reference
+from landbridge.executable.read_only_data import ReadOnlyData, with_reference
+from landbridge.instruction_sets.registry import instruction_set, is_known, names
 from landbridge.records import record
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 _X, _W, _R = 1, 2, 4
 _DT_NULL, _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB = 0, 1, 4, 5, 6
-_DT_RELA, _DT_RELASZ, _DT_RELAENT, _DT_STRSZ, _DT_SYMENT, _DT_SONAME = 7, 8, 9, 10, 11, 14
+_DT_STRSZ, _DT_SYMENT, _DT_SONAME = 10, 11, 14
 _GLOBAL_FUNCTION = 1 << 4 | 2
-_HEADER, _SEGMENT = 64, 56
 
 #: Where the functions of ``CodeImage.imports`` are found.
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
-
-
-@record(frozen=True)
-class _Machine:
-    """ELF's number of an instruction set and of two types of relocation: a symbol's address, and the load address plus
-    an addend.
-    """
-
-    number: int
-    absolute: int
-    relative: int
-
-
-_MACHINES = {"x86_64": _Machine(62, 1, 8), "aarch64": _Machine(183, 257, 1027)}
 
 
 @record(frozen=True)
@@ -61,59 +48,67 @@ def shared_library(
     Raises ExecutableError for an image of an instruction set that is not known here, and for one whose slots share a
     page with its functions.
     """
-    if image.isa not in _MACHINES:
-        raise ExecutableError(f"shared libraries are written for {', '.join(_MACHINES)}; this image is for {image.isa}")
-    machine, page = _MACHINES[image.isa], LARGEST_PAGE[image.isa]
+    if not is_known(image.isa):
+        raise ExecutableError(f"shared libraries are written for {', '.join(names())}; this image is for {image.isa}")
+    described = instruction_set(image.isa)
+    form = described.for_libraries("a shared library")
+    machine, page, elf_class = described.elf, described.elf.page, ElfClass(described.elf)
+    libraries = (*_LIBRARIES, *machine.libraries)
     runs = list(_runs(image, page))
     exported = sorted(exports)
-    names = [*image.imports, *exported]
-    strings, places = _strings([*_LIBRARIES, soname, *names])
+    symbol_names = [*image.imports, *exported]
+    strings, places = _strings([*libraries, soname, *symbol_names])
     content = b"" if data is None else data.content
     segments = len(runs) + sum(writable for _, _, writable in runs) + 4 + bool(content)
     # Symbols, strings, hash table and relocations, in one read-only segment with the headers.
-    symbols_at = _HEADER + _SEGMENT * segments
-    strings_at = symbols_at + 24 * (1 + len(names))
-    hash_at = strings_at + _up(len(strings), 8)
-    table = _hash_table(names)
+    symbols_at = elf_class.header_bytes + elf_class.segment_bytes * segments
+    symbols_at += -symbols_at % 8
+    symbols_bytes = elf_class.symbol_bytes * (1 + len(symbol_names))
+    strings_at = symbols_at + symbols_bytes
+    hash_at = _up(strings_at + len(strings), 8)
+    table = _hash_table(symbol_names)
     relocations_at = hash_at + len(table)
     slots = sum(map(len, image.imports.values())) + len(image.relocations)
-    base = _up(relocations_at + 24 * slots, page)
+    relocations_bytes = elf_class.relocation_bytes * slots
+    base = _up(relocations_at + relocations_bytes, page)
     data_at = base + _up(len(image.code), page)
     dynamic_at = data_at + _up(len(content), page)
-    code = image.code
+    code: bytes = image.code
     if data is not None:
-        code = with_reference(code, data, REFERENCES[image.isa].reaching(base + data.function, data_at))
+        code = with_reference(code, data, form.address_of_data(base + data.function, data_at))
 
-    symbols = [bytes(24)]
-    symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 0, 0, 0) for name in image.imports]
+    symbols = [bytes(elf_class.symbol_bytes)]
+    symbols += [elf_class.symbol(places[name], _GLOBAL_FUNCTION, 0, 0) for name in image.imports]
     for name in exported:
         # Section 1 is the code.
-        symbols.append(struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 1, base + image.symbols[name], 0))
+        symbols.append(elf_class.symbol(places[name], _GLOBAL_FUNCTION, 1, base + image.symbols[name]))
     relocations = [
-        struct.pack("<QQq", base + slot, number << 32 | machine.absolute, 0)
+        elf_class.relocation(base + slot, number, machine.absolute, 0)
         for number, name in enumerate(image.imports, start=1)
         for slot in image.imports[name]
     ]
-    for slot in image.relocations:
-        (offset,) = struct.unpack_from("<Q", image.code, slot)
-        relocations.append(struct.pack("<QQq", base + slot, machine.relative, base + offset))
+    own = {slot: base + machine.address.unpack_from(image.code, slot)[0] for slot in image.relocations}
+    relocations += [elf_class.relocation(base + slot, 0, machine.relative, at) for slot, at in own.items()]
+    if machine.addends_in_place:
+        code = _with_addresses(code, own, machine.address)
+    tables = elf_class.tables
     dynamic = b"".join(
-        struct.pack("<QQ", tag, value)
+        elf_class.dynamic(tag, value)
         for tag, value in [
-            *((_DT_NEEDED, places[library]) for library in _LIBRARIES),
+            *((_DT_NEEDED, places[library]) for library in libraries),
             *([(_DT_SONAME, places[soname])] if soname else []),
             (_DT_HASH, hash_at),
             (_DT_STRTAB, strings_at),
             (_DT_SYMTAB, symbols_at),
             (_DT_STRSZ, len(strings)),
-            (_DT_SYMENT, 24),
-            (_DT_RELA, relocations_at),
-            (_DT_RELASZ, 24 * slots),
-            (_DT_RELAENT, 24),
+            (_DT_SYMENT, elf_class.symbol_bytes),
+            (tables.address, relocations_at),
+            (tables.size, relocations_bytes),
+            (tables.entry, elf_class.relocation_bytes),
             (_DT_NULL, 0),
         ]
     )
-    headers = [_Segment(_PT_LOAD, _R, 0, relocations_at + 24 * slots)]
+    headers = [_Segment(_PT_LOAD, _R, 0, relocations_at + relocations_bytes)]
     headers += [_Segment(_PT_LOAD, _R | (_W if w else _X), base + start, size) for start, size, w in runs]
     headers += [_Segment(_PT_LOAD, _R, data_at, len(content))] if content else []
     headers.append(_Segment(_PT_LOAD, _R | _W, dynamic_at, len(dynamic)))
@@ -123,15 +118,19 @@ def shared_library(
     headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
 
     sections = [
-        (".text", 1, 2 | 4, base, len(image.code), 0, 0, 0),
-        (".dynsym", 11, 2, symbols_at, 24 * (1 + len(names)), 3, 1, 24),
-        (".dynstr", 3, 2, strings_at, len(strings), 0, 0, 0),
-        (".hash", 5, 2, hash_at, len(table), 2, 0, 4),
-        (".dynamic", 6, 2 | 1, dynamic_at, len(dynamic), 3, 0, 16),
-        (".rodata", 1, 2, data_at, len(content), 0, 0, 0),
+        (base, LibrarySection(".text", 1, 2 | 4, len(image.code))),
+        (symbols_at, LibrarySection(".dynsym", 11, 2, symbols_bytes, 3, 1, entry=elf_class.symbol_bytes)),
+        (strings_at, LibrarySection(".dynstr", 3, 2, len(strings))),
+        (hash_at, LibrarySection(".hash", 5, 2, len(table), 2, entry=4)),
+        (dynamic_at, LibrarySection(".dynamic", 6, 2 | 1, len(dynamic), 3, entry=elf_class.dynamic_bytes)),
+        (data_at, LibrarySection(".rodata", 1, 2, len(content))),
     ]
-    created = bytearray(_elf_header(machine, len(headers), len(sections), dynamic_at + len(dynamic)))
-    created += b"".join(_program_header(header, page) for header in headers)
+    # Besides these, every file has a section of nothing, and one of the names of all.
+    header = elf_class.header(_ET_DYN, len(headers), len(sections) + 2, len(sections) + 1, dynamic_at + len(dynamic))
+    created = bytearray(header)
+    created += b"".join(
+        elf_class.segment(s.kind, s.flags, s.start, s.size, page if s.kind == _PT_LOAD else 8) for s in headers
+    )
     for at, part in (
         (symbols_at, b"".join(symbols)),
         (strings_at, strings),
@@ -142,7 +141,15 @@ def shared_library(
         (dynamic_at, dynamic),
     ):
         created += bytes(at - len(created)) + part
-    return bytes(created) + _section_headers(sections, len(created))
+    return bytes(created) + _section_headers(elf_class, sections, len(created))
+
+
+def _with_addresses(code: bytes, addresses: Mapping[int, int], form: struct.Struct) -> bytes:
+    """Returns ``code`` with the addend of each slot in it."""
+    filled = bytearray(code)
+    for slot, address in addresses.items():
+        form.pack_into(filled, slot, address)
+    return bytes(filled)
 
 
 def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
@@ -159,32 +166,17 @@ def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
             start = page
 
 
-def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int]], at: int) -> bytes:
-    """Returns the headers of ``sections`` (name, type, flags, address, size, link, info, bytes of an entry), whose
-    addresses are file offsets too, and of a section of their names; and the names, which go to byte ``at``.
+def _section_headers(elf_class: ElfClass, sections: Sequence[tuple[int, LibrarySection]], at: int) -> bytes:
+    """Returns the headers of ``sections``, whose addresses are file offsets too, and of a section of their names; and
+    the names, which go to byte ``at``.
     """
-    names, places = _strings([*(section[0] for section in sections), ".shstrtab"])
-    names_at = at + 64 * (2 + len(sections))
-    headers = bytes(64)
-    for name, kind, flags, address, size, link, info, entry in sections:
-        headers += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
-    return headers + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
-
-
-def _elf_header(machine: _Machine, segments: int, sections: int, sections_at: int) -> bytes:
-    """Returns the header of a file with this many sections besides the two that every file has; the last holds their
-    names.
-    """
-    identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
-    counts = (_SEGMENT, segments, 64, sections + 2, sections + 1)
-    return identity + struct.pack(
-        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, sections_at, 0, _HEADER, *counts
-    )
-
-
-def _program_header(s: _Segment, page: int) -> bytes:
-    alignment = page if s.kind == _PT_LOAD else 8
-    return struct.pack("<IIQQQQQQ", s.kind, s.flags, s.start, s.start, s.start, s.size, s.size, alignment)
+    names, places = _strings([*(section.name for _, section in sections), ".shstrtab"])
+    names_at = at + elf_class.section_bytes * (2 + len(sections))
+    headers = bytes(elf_class.section_bytes)
+    for address, section in sections:
+        headers += elf_class.section(section, places[section.name], address, address)
+    last = LibrarySection(".shstrtab", 3, 0, len(names), alignment=1)
+    return headers + elf_class.section(last, places[last.name], 0, names_at) + names
 
 
 def _strings(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:

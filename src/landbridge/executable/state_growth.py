@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.executable import Executable
@@ -21,6 +22,19 @@ STATES = "states"
 def growths_text(growths: Mapping[str, Sequence[StateGrowth]]) -> str:
     """Returns ``growths``, by name of the program, as text for the metadata."""
     return json.dumps(to_json(growths), separators=(",", ":"))
+
+
+def slides_of(executable: Executable) -> dict[str, StateGrowth]:
+    """Returns the growths of those states of ``executable`` that slide, by name of the input."""
+    return {each.name: each for listed in growths_of(executable).values() for each in listed if each.slides}
+
+
+def program_of(executable: Executable, name: str) -> Executable:
+    """Returns the program ``name`` of ``executable`` alone, as ``main``, with the growths of its own states."""
+    alone, growths = executable.program(name), growths_of(executable)
+    if alone is executable or not growths:
+        return alone
+    return replace(alone, metadata={**alone.metadata, STATES: growths_text({"main": growths.get(name, ())})})
 
 
 def growths_of(executable: Executable) -> dict[str, tuple[StateGrowth, ...]]:

@@ -1,7 +1,8 @@
 """Finds by their names which outputs of a model are the next values of which inputs.
 
 The names are those that exporters write: ``past_key_values.0.key`` and ``present.0.key``, ``past_0`` and ``present_0``,
-``state`` and ``stateN``, ``h0`` and ``hn``, ``initial_c`` and ``Y_c``, ``cache_in`` and ``cache_out``.
+``state`` and ``stateN``, ``h0`` and ``hn``, ``initial_c`` and ``Y_c``, ``cache_in`` and ``cache_out``,
+``cache_in_0`` and ``cache_out_0``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _BEFORE = (
     re.compile(r"(?:past|prev|previous|initial|init|old|last)[._]?(?P<rest>.*)"),
     re.compile(r"(?:in|input)[._](?P<rest>.+)"),
     re.compile(r"(?P<rest>.+?)[._]?(?:past|prev|previous|init|initial|old)"),
-    re.compile(r"(?P<rest>.+?)[._](?:in|input)"),
+    re.compile(r"(?P<rest>.+?)[._](?:in|input)(?P<number>[._]?\d+)?"),
     re.compile(r"(?P<rest>[a-zA-Z])_?0"),
     re.compile(r"(?P<rest>.+)"),
 )
@@ -25,7 +26,7 @@ _AFTER = (
     re.compile(r"(?:present|next|new|updated)[._]?(?P<rest>.*)"),
     re.compile(r"(?:out|output)[._](?P<rest>.+)"),
     re.compile(r"(?P<rest>.+?)[._]?(?:present|next|new|updated)"),
-    re.compile(r"(?P<rest>.+?)[._](?:out|output)"),
+    re.compile(r"(?P<rest>.+?)[._](?:out|output)(?P<number>[._]?\d+)?"),
     re.compile(r"(?P<rest>[a-zA-Z])_?[nN]"),
     re.compile(r"(?P<rest>.+?)_?N"),
     re.compile(r"Y_(?P<rest>[hc])"),
@@ -53,4 +54,9 @@ def named_states(inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, str
 
 def _stems(name: str, forms: Iterable[re.Pattern[str]]) -> set[str]:
     matches = (form.fullmatch(name) for form in forms)
-    return {_SEPARATORS.sub(".", match["rest"]).strip(".").lower() for match in matches if match}
+    return {_SEPARATORS.sub(".", _rest(match)).strip(".").lower() for match in matches if match}
+
+
+def _rest(match: re.Match[str]) -> str:
+    number = match.groupdict().get("number")
+    return match["rest"] if number is None else f"{match['rest']}.{number}"

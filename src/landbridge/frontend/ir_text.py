@@ -47,6 +47,7 @@ def import_ir_text(
     """
     text, sources = (model, ()) if isinstance(model, str) and "\n" in model else _read(Path(model))
     module = IRModule.parse(text, targets, ())
+    module.add_main()
     module.targets, module.vdevices = _bound(module.vdevices or vdevices, targets, vdevices)
     module.sources = sources
     module.prim_count = max((int(m[0]) for name in module.prims() if (m := _NUMBER.search(name))), default=0)
@@ -60,7 +61,8 @@ def import_ir_text(
         some = ", ".join(missing[:3]) + (" ..." if len(missing) > 3 else "")
         warn(
             f"the IR names {len(missing)} constants and holds none ({some}): they get values seeded by their names; "
-            "constants=executable.constants gives them those of a program",
+            "constants=executable.constants gives them those of a program, landbridge compile --constants FILE those "
+            "of a file",
             ModelWarning,
         )
     return module

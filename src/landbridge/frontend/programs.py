@@ -40,14 +40,20 @@ class ChosenProgram:
 
 
 @record(frozen=True, eq=False)
-class ImportedModules:
-    """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, and ``spares``,
-    which are dropped if they cannot be compiled.
+class Imported:
+    """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, in which it
+    computes something else, as an axis of one element that it drops, and ``spares``, which are dropped if they cannot
+    be compiled.
+
+    Spares are for sizes that no other module covers: one for runs in which an extent is 1 and broadcasts to that of
+    another input, and those in which a tensor has no elements. ``walks``: the reason of each walk of
+    the model; empty for the first.
     """
 
     module: IRModule
     others: Sequence[IRModule] = ()
     spares: Sequence[IRModule] = ()
+    walks: Sequence[str] = ()
 
     def programs(self) -> list[ChosenProgram]:
         """Returns them as programs for all values of inputs."""
@@ -57,7 +63,7 @@ class ImportedModules:
         return [*known, *(ChosenProgram(module, [{}], is_spare=True) for module in self.spares)]
 
 
-def each_program(make: Callable[[Chosen, bool], ImportedModules]) -> list[ChosenProgram]:
+def each_program(make: Callable[[Chosen, bool], Imported]) -> list[ChosenProgram]:
     """Returns the programs that ``make`` builds for each legal value of the inputs whose values it requires.
 
     If these are too many, returns one program in which the nodes that require the values run on the host; the second
@@ -93,7 +99,7 @@ class _MoreWanted(Exception):
 
 
 def _tried(
-    build: Callable[[Chosen], ImportedModules], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
+    build: Callable[[Chosen], Imported], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
 ) -> list[ChosenProgram]:
     if prod(each.choices for each in wanted.values()) > _MOST_TRIED:
         raise _too_many(wanted, first)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DictionaryAttr, IntAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Operation
 
 from landbridge.ir.graph_ops import CallOp
-from landbridge.ir.size_exprs import SizeExpr
-from landbridge.ir.types import SizeAttr
-from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.ir.replaced_sizes import sizes_in
+from landbridge.sizes.size import Size, dimensions_of
 from landbridge.sizes.terms import Symbol
 
 
@@ -45,27 +43,8 @@ class SegmentSizes:
     def of_attribute(self, attribute: Attribute) -> frozenset[str]:
         found = self._seen.get(attribute)
         if found is None:
-            sizes = [e for e in _sizes_in(attribute) if isinstance(e, Size)]
+            sizes = [e for e in sizes_in(attribute) if isinstance(e, Size)]
             symbols = dimensions_of(sizes)
             self.symbols |= symbols
             found = self._seen[attribute] = frozenset(symbols)
         return found
-
-
-def _sizes_in(attribute: Attribute) -> Iterable[Extent]:
-    """Yields the Sizes in ``attribute`` and its parts."""
-    match attribute:
-        case SizeAttr() | IntAttr():
-            yield attribute.data
-        case AffineMapAttr():
-            for result in attribute.data.results:
-                yield from (e.value for e in result.dfs() if isinstance(e, SizeExpr))
-        case ArrayAttr():
-            for each in attribute.data:
-                yield from _sizes_in(each)
-        case DictionaryAttr():
-            for each in attribute.data.values():
-                yield from _sizes_in(each)
-        case ParametrizedAttribute():
-            for each in attribute.parameters:
-                yield from _sizes_in(each)

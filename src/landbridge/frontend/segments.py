@@ -41,6 +41,7 @@ from landbridge.ir.main_attributes import (
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.plain_attributes import int_array, plain_data
+from landbridge.ir.reserved_lengths import read_whole
 from landbridge.ir.types import dtype_of, shape_of, tensor_type
 from landbridge.records import record
 from landbridge.sizes.size import dimensions_of, of_symbol
@@ -71,7 +72,10 @@ def function_name(number: int) -> str:
 
 def cut(module: IRModule) -> Cut | None:
     """Returns the segments of ``module``, which must not be used afterwards; None if it needs no cut."""
-    return _Cutter(module, []).cut() if is_in_pieces(module) else None
+    if not is_in_pieces(module):
+        return None
+    read_whole(module)
+    return _Cutter(module, []).cut()
 
 
 def is_in_pieces(module: IRModule) -> bool:

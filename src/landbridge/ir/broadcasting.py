@@ -70,8 +70,7 @@ def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject:
         def element(s: ScalarBuilder) -> Value:
             at = [s.index(a) for a in range(len(source_shape))]
             for a in axes:
-                last = s.const(source_shape[a] - 1, "int64")
-                at[a] = s.cast(s.minimum(s.cast(at[a], "int64"), last), "index")
+                at[a] = s.minimum(at[a], s.const(source_shape[a] - 1, "index"))
             return s.load(p.inputs[0], at, dtype_of(value.type))
 
         p.generic("p" * len(source_shape), wanted, [], [(p.outputs[0], AffineMap.identity(len(source_shape)))], element)

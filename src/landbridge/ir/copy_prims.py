@@ -10,11 +10,10 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from landbridge.ir.kernel_attributes import set_target_number
 from landbridge.ir.module import IRModule
 from landbridge.ir.packed_pieces import pieces
-from landbridge.ir.packing import packed_shape
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
-from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of
+from landbridge.ir.types import VDeviceAttr, shape_of, tensor_type, vdevice_of
 from landbridge.sizes.size import Extent
 
 
@@ -67,22 +66,18 @@ class CopyPrims:
         source, target = tensor_type([rows, width], dtype, location), tensor_type([rows * total], dtype, location)
         return self._make("copy_columns", ("columns", source, target, first), source, target, build)
 
-    def pack(
-        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
-    ) -> str:
-        """Returns the name of a PrimFunc that copies ``shape`` into its packed shape; the padding repeats the last
-        element."""
+    def pack(self, source: Attribute, axes: Sequence[int], tiles: Sequence[int], target: Attribute) -> str:
+        """Returns the name of a PrimFunc that copies a tensor of type ``source`` into one of its packed shape, of type
+        ``target``; the padding repeats the last element.
+        """
+        shape = shape_of(source)
 
         def build(p: PrimBuilder) -> None:
             for piece in pieces(shape, axes, tiles, padding=True):
                 loops = "p" * len(piece.extents)
                 p.generic(loops, piece.extents, [(p.inputs[0], piece.plain)], [(p.outputs[0], piece.packed)], _value)
 
-        source, target = (
-            tensor_type(shape, dtype, location),
-            tensor_type(packed_shape(shape, axes, tiles), dtype, location),
-        )
-        return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
+        return self._make("pack", ("pack", source, target, tuple(axes), tuple(tiles)), source, target, build)
 
     def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, location: VDeviceAttr) -> str:
         """Returns the name of a PrimFunc that transposes: axis ``i`` of the result is axis ``order[i]`` of the
@@ -98,21 +93,16 @@ class CopyPrims:
         source, target = tensor_type(shape, dtype, location), tensor_type(transposed, dtype, location)
         return self._make("transpose", ("transpose", source, tuple(order)), source, target, build)
 
-    def unpack(
-        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
-    ) -> str:
-        """Returns the name of a PrimFunc that copies the packed form of ``shape`` back to ``shape``."""
+    def unpack(self, source: Attribute, axes: Sequence[int], tiles: Sequence[int], target: Attribute) -> str:
+        """Returns the name of a PrimFunc that copies a tensor of type ``source``, the packed form of ``target``."""
+        shape = shape_of(target)
 
         def build(p: PrimBuilder) -> None:
             for piece in pieces(shape, axes, tiles, padding=False):
                 loops = "p" * len(piece.extents)
                 p.generic(loops, piece.extents, [(p.inputs[0], piece.packed)], [(p.outputs[0], piece.plain)], _value)
 
-        source, target = (
-            tensor_type(packed_shape(shape, axes, tiles), dtype, location),
-            tensor_type(shape, dtype, location),
-        )
-        return self._make("unpack", ("unpack", target, tuple(axes), tuple(tiles)), source, target, build)
+        return self._make("unpack", ("unpack", source, target, tuple(axes), tuple(tiles)), source, target, build)
 
     def _make(
         self, stem: str, key: Hashable, source: Attribute, target: Attribute, build: Callable[[PrimBuilder], None]

@@ -6,7 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, bufferization, builtin, func, gpu, linalg, math, memref, scf, vector
 from xdsl.ir import Dialect
 
-from landbridge.ir import graph_ops, memory_ops, prim_ops
+from landbridge.ir import graph_ops, length_ops, memory_ops, prim_ops
 from landbridge.ir.types import SizeAttr, SpaceAttr, VDeviceAttr
 
 Landbridge = Dialect(
@@ -23,10 +23,13 @@ Landbridge = Dialect(
         graph_ops.IfOp,
         graph_ops.LoopOp,
         graph_ops.YieldOp,
+        length_ops.LengthOp,
+        length_ops.SizedByOp,
         prim_ops.ByteDotOp,
         prim_ops.ForallOp,
         prim_ops.PadOp,
         prim_ops.PrefetchOp,
+        prim_ops.OrderLoadsOp,
         prim_ops.RemFOp,
         prim_ops.SizeOp,
         prim_ops.StepsOp,

@@ -24,15 +24,17 @@ from landbridge.ir.dequantized import DequantizedValues
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ViewOp, YieldOp
 from landbridge.ir.invariants import invariants
 from landbridge.ir.iteration_numbers import read_iterations
+from landbridge.ir.length_ops import LengthOp, new_length
 from landbridge.ir.module import IRModule
-from landbridge.ir.op_attributes import NODE
+from landbridge.ir.op_attributes import NODE, set_node_name
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
 from landbridge.records import record
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, dimension, dimensions_of, never_below
+from landbridge.sizes.size import Extent, dimension, dimensions_of, expected_size, never_below, of_symbol
 from landbridge.sizes.terms import AboveZero, Atom
+from landbridge.targets.grid import expected_length
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
@@ -106,7 +108,9 @@ class GraphBuilder:
         self.growths: dict[SSAValue, tuple[StateGrowth, SSAValue | None]] = {}
         #: The counters of the loops around this block, by dimension name, as tensors of one int64.
         self.iterations: dict[str, SSAValue] = {}
-        self._block = block
+        #: The lengths that lie in memory of a device, by the tensor and the capacity.
+        self.lengths: dict[tuple[SSAValue, int], Extent] = {}
+        self.block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
     def nested(self, block: Block) -> GraphBuilder:
@@ -124,6 +128,19 @@ class GraphBuilder:
         self.read_dimensions.add(name)
         return dimension(name, 0, never_below(last))
 
+    def length(self, value: SSAValue, capacity: int) -> Extent:
+        """Returns the integer that the one element of ``value`` is in a run, clamped to 1 and ``capacity``.
+
+        Kernels load it, and the host does not know it. In a region, whose kernels run on the host, it is ``capacity``.
+        """
+        if self.is_nested or capacity == 1:
+            return capacity
+        if (found := self.lengths.get((value, capacity))) is None:
+            expected = min(map(expected_length, self.module.targets))
+            found = self.lengths[value, capacity] = new_length(len(self.lengths), 1, capacity, expected)
+            self._builder.insert(LengthOp(value, *map(of_symbol, dimensions_of([found]).values())))
+        return found
+
     def is_read(self, *extents: Extent) -> bool:
         """Returns whether ``extents`` depend on an element of an input, which a run reads."""
         return not self.read_dimensions.isdisjoint(dimensions_of(extents))
@@ -134,24 +151,47 @@ class GraphBuilder:
             return self.data.empties.least()
         return int(not self.data.may_be_empty)
 
+    def expected(self, extent: Extent) -> int:
+        """Returns ``expected_size``, which decides how something is computed: other sizes may give another graph."""
+        self.data.weighed |= dimensions_of([extent]).keys()
+        return expected_size(extent)
+
     def held(self, subject: str, extent: Extent, legal: Extent) -> Extent:
         """Returns ``legal``; each run checks that ``extent`` of ``subject`` equals it."""
         if extent != legal:
             self.guards.append(SizeGuard(f"{self.node}: {subject}", cast(int, extent), cast(int, legal)))
         return legal
 
-    def grows(self, state: object, axis: int, before: Extent, after: Extent, positions: object = None) -> None:
+    def grows(
+        self,
+        state: object,
+        axis: int,
+        before: Extent,
+        after: Extent,
+        positions: object = None,
+        *,
+        has_each: bool = False,
+    ) -> None:
         """Note that ``state`` has content in its first ``before`` elements along ``axis``, then in ``after``.
 
-        With ``positions``, a tensor of integers, both count from the largest of these. What was noted first stays.
+        With ``positions``, a tensor of integers, both count from the largest of these; with ``has_each``, it has the
+        position of each new element. What was noted first stays.
         """
         if isinstance(state, SSAValue) and (positions is None or isinstance(positions, SSAValue)):
-            growth = StateGrowth("", axis, cast(int, before), cast(int, after))
+            growth = StateGrowth("", axis, cast(int, before), cast(int, after), has_each=has_each)
             self.growths.setdefault(state, (growth, positions))
+
+    def slides(self, state: object, axis: int, before: Extent, after: Extent) -> None:
+        """Note that a run writes the elements of ``state`` from ``before`` to ``after`` along ``axis``, and that the
+        next run begins as many elements further on in memory.
+        """
+        if isinstance(state, SSAValue):
+            growth = StateGrowth("", axis, cast(int, before), cast(int, after), slides=True)
+            self.growths.setdefault(state, (growth, None))
 
     def created(self, value: SSAValue) -> bool:
         """Returns whether an operation of this builder's block computes ``value``."""
-        return isinstance(value.owner, Operation) and value.owner.parent_block() is self._block
+        return isinstance(value.owner, Operation) and value.owner.parent_block() is self.block
 
     def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
         """Add ``array`` to the constant table and return its value."""
@@ -253,7 +293,10 @@ class GraphBuilder:
         shape = list(shape_of(inputs[0].type))
         shape[axis] = sum(shape_of(v.type)[axis] for v in inputs)
         ty = tensor_type(shape, dtype_of(inputs[0].type), self.vdevice)
-        return self._builder.insert(ConcatOp(list(inputs), axis, ty)).result
+        op = ConcatOp(list(inputs), axis, ty)
+        if self.node:
+            set_node_name(op, self.node)
+        return self._builder.insert(op).result
 
     def branch(
         self,

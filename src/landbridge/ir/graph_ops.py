@@ -38,7 +38,7 @@ from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.plain_attributes import int_array, int_attr, int_of, ints
 from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment, segments
-from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import AnyTensor, VDeviceAttr, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.sizes.size import Extent
 
 
@@ -162,12 +162,15 @@ class PackOp(IRDLOperation):
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, source: SSAValue, axes: Sequence[int], tiles: Sequence[int]) -> None:
+    def __init__(
+        self, source: SSAValue, axes: Sequence[int], tiles: Sequence[int], vdevice: VDeviceAttr | None = None
+    ) -> None:
+        """``vdevice``: where the result lies; None for where ``source`` does."""
         ty = source.type
         shape = packed_shape(shape_of(ty), axes, tiles)
         super().__init__(
             operands=[source],
-            result_types=[tensor_type(shape, dtype_of(ty), vdevice_of(ty))],
+            result_types=[tensor_type(shape, dtype_of(ty), vdevice or vdevice_of(ty))],
             attributes={"axes": int_array(axes), "tiles": int_array(tiles)},
         )
 

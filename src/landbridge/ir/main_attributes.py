@@ -23,6 +23,8 @@ INPUT_NAMES = "lb.input_names"
 OUTPUT_NAMES = "lb.output_names"
 #: The names of @main's last inputs, which are parameters.
 PARAMETER_NAMES = "lb.parameter_names"
+#: The names of parameters whose own memory kernels read in each run.
+UNPACKED_NAMES = "lb.unpacked_names"
 #: ``{name: [shape, strides]}`` of inputs that are frames; their argument is the whole memory that they span.
 FRAMES = "lb.frames"
 #: ``{name: [element]}`` of inputs whose elements define open dimensions; each element is an integer or a Size.
@@ -30,9 +32,13 @@ ELEMENTS = "lb.elements"
 #: ``{output name: input name}``: outputs that may alias an input. They are requests until the pass ``alias`` has run,
 #: and proved from then on.
 ALIAS = "lb.alias"
+#: ``{node name: operator}`` of the model's nodes, until the pass ``alias`` has run: what a refused request names.
+NODE_TYPES = "lb.node_types"
 GUARDS = "lb.guards"
-#: ``{input name: [axis, before, after, positions]}``: how the states grow, as StateGrowth has it.
+#: ``{input name: [[axis, before, after], positions, "slides" or "each"]}``: how the states grow, as StateGrowth has it;
+#: the last is left out for those that neither slide nor have the position of each new element.
 GROWTH = "lb.growth"
+_SLIDES, _EACH = "slides", "each"
 #: Dimensions that data decide and that the code assumes are not 0.
 SUPPOSED = "lb.supposed"
 #: ``{pattern: #lb.vdevice}``: the placements that the pass ``location`` is to apply.
@@ -69,6 +75,18 @@ def parameter_names(main: func.FuncOp) -> tuple[str, ...]:
 def set_parameter_names(main: func.FuncOp, names: Sequence[str]) -> None:
     """Set which of @main's last inputs are parameters."""
     main.attributes[PARAMETER_NAMES] = string_array(names)
+
+
+def unpacked_names(main: func.FuncOp) -> tuple[str, ...]:
+    """Returns the names of parameters of which no packed or otherwise prepared copy may be made."""
+    return strings_at(main, UNPACKED_NAMES) or ()
+
+
+def set_unpacked_names(main: func.FuncOp, names: Sequence[str]) -> None:
+    """Set which parameters of @main kernels read as they are; ``names`` that are none of them are left out."""
+    known = [name for name in parameter_names(main) if name in names]
+    if known:
+        main.attributes[UNPACKED_NAMES] = string_array(known)
 
 
 def supposed_dimensions(main: func.FuncOp) -> tuple[str, ...]:
@@ -128,24 +146,45 @@ def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
         main.attributes.pop(ALIAS, None)
 
 
+def node_types(main: func.FuncOp) -> dict[str, str]:
+    """Returns the operators of the model's nodes, by the name of the node, where @main has them."""
+    return {name: kind.data for name, kind in dictionary_at(main, NODE_TYPES).items() if isinstance(kind, StringAttr)}
+
+
+def set_node_types(main: func.FuncOp, found: Mapping[str, str]) -> None:
+    """Set the operators of the model's nodes, by the name of the node."""
+    if found:
+        main.attributes[NODE_TYPES] = DictionaryAttr({name: StringAttr(kind) for name, kind in found.items()})
+    else:
+        main.attributes.pop(NODE_TYPES, None)
+
+
 def growths(main: func.FuncOp) -> tuple[StateGrowth, ...]:
     """Returns how the states of @main grow."""
     found = []
     for name, each in dictionary_at(main, GROWTH).items():
         match each:
-            case ArrayAttr(data=(ArrayAttr() as extents, StringAttr(data=positions))) if len(extents.data) == 3:
+            case ArrayAttr(data=(ArrayAttr() as extents, StringAttr(data=positions), *rest)) if len(
+                extents.data
+            ) == 3 and rest in ([], [StringAttr(_SLIDES)], [StringAttr(_EACH)]):
                 axis, before, after = ints(extents)
-                found.append(StateGrowth(name, axis, before, after, positions))
+                slides, has_each = (rest == [StringAttr(each)] for each in (_SLIDES, _EACH))
+                found.append(StateGrowth(name, axis, before, after, positions, slides, has_each))
             case _:
-                raise CompileError(f"{GROWTH} of {name!r} is {each}; legal: [[axis, before, after], positions]")
+                raise CompileError(
+                    f"{GROWTH} of {name!r} is {each}; legal: [[axis, before, after], positions], and "
+                    f'"{_SLIDES}" or "{_EACH}"'
+                )
     return tuple(found)
 
 
 def set_growths(main: func.FuncOp, found: Sequence[StateGrowth]) -> None:
     """Set how the states of @main grow."""
-    main.attributes[GROWTH] = DictionaryAttr(
-        {g.name: ArrayAttr([int_array([g.axis, g.before, g.after]), StringAttr(g.positions)]) for g in found}
-    )
+    given = {}
+    for g in found:
+        further = [StringAttr(_SLIDES)] * g.slides + [StringAttr(_EACH)] * g.has_each
+        given[g.name] = ArrayAttr([int_array([g.axis, g.before, g.after]), StringAttr(g.positions), *further])
+    main.attributes[GROWTH] = DictionaryAttr(given)
 
 
 def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:

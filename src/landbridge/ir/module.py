@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import ParseError
@@ -30,8 +30,17 @@ from landbridge.executable.parts import VDevice
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.kernel_attributes import is_prim
+from landbridge.ir.length_ops import LengthOp
 from landbridge.ir.limits import take_constant
-from landbridge.ir.main_attributes import DIMENSIONS, VDEVICES, input_elements, io_names, parameter_names
+from landbridge.ir.main_attributes import (
+    DIMENSIONS,
+    VDEVICES,
+    input_elements,
+    io_names,
+    parameter_names,
+    set_io_names,
+    unpacked_names,
+)
 from landbridge.ir.parser import IrParser
 from landbridge.records import record
 from landbridge.sizes.parsing import parse_range
@@ -91,6 +100,13 @@ class IRModule:
             if f.sym_name.data == "main":
                 return f
         raise ParseError("the module has no function @main")
+
+    def add_main(self) -> None:
+        """Add a @main that does nothing, if there is none."""
+        if all(f.sym_name.data != "main" for f in self.functions()):
+            main = func.FuncOp("main", ((), ()), Region(Block([func.ReturnOp()])))
+            set_io_names(main, (), ())
+            self.op.body.block.add_op(main)
 
     def functions(self) -> Iterator[func.FuncOp]:
         """Yields all functions, in order."""
@@ -153,6 +169,18 @@ class IRModule:
             twins.append(symbol)
         return symbol
 
+    def forget_constants(self, count: int) -> None:
+        """Remove the constants that were added after the first ``count``."""
+        added = set(list(self.constants)[count:])
+        for key, symbol in [entry for entry in self._symbols.items() if entry[1] in added]:
+            stem = key[0]
+            del self._symbols[key]
+            number = int(symbol[len(stem) + 1 :] or 1) - 1
+            self._values[stem] = min(self._values[stem], number)
+        for symbol in added:
+            del self.constants[symbol]
+        self._first = {kind: symbol for kind, symbol in self._first.items() if symbol not in added}
+
     def _twins(self, stem: str, array: np.ndarray[Any, Any]) -> list[str] | None:
         """Returns the symbols of constants with the checksum of ``array``; None if it is the first, which gets no
         checksum."""
@@ -194,7 +222,8 @@ class IRModule:
             self.op.attributes[VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
             )
-        if dimensions := self.dimensions():
+        lengths = {op.dimension.name: op.dimension for op in self.op.walk() if isinstance(op, LengthOp)}
+        if dimensions := {**self.dimensions(), **lengths}:
             ranges = {name: StringAttr(range_text(symbol)) for name, symbol in dimensions.items()}
             self.op.attributes[DIMENSIONS] = DictionaryAttr(ranges)
         try:
@@ -229,6 +258,15 @@ def parameters(module: IRModule) -> frozenset[SSAValue]:
     main = module.main
     end = len(io_names(main)[0])
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
+
+
+def packed_parameters(module: IRModule) -> frozenset[SSAValue]:
+    """Returns the parameters of which copies may be made in advance, when they are set."""
+    main = module.main
+    end, left = len(io_names(main)[0]), unpacked_names(main)
+    names = parameter_names(main)
+    arguments = main.body.block.args[end - len(names) : end]
+    return frozenset(a for a, name in zip(arguments, names, strict=True) if name not in left)
 
 
 def _declared_dimensions(text: str) -> dict[str, Symbol]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, IntAttr
+from xdsl.dialects.builtin import AnyFloat, IntAttr, ModuleOp
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.parser import AttrParser, BaseParser, Parser
@@ -14,10 +14,16 @@ from xdsl.parser.affine_parser import AffineParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from landbridge.ir.size_exprs import extent_expr
+from landbridge.process.locks import new_lock
 from landbridge.records import record
 from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent
 from landbridge.sizes.terms import Symbol
+
+#: xDSL makes the hidden regions of operations such as ``linalg.fill`` by ``implicit_region``, which replaces
+#: ``Operation.__post_init__`` for all threads: of two that parse at once, each would insert its operations twice, and
+#: one of the replacements would stay.
+_alone = new_lock()
 
 _DIMENSION = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION, MLIRTokenKind.L_SQUARE)
 
@@ -31,6 +37,11 @@ class IrParser(Parser):
     def __init__(self, context: Context, text: str, dimensions: Mapping[str, Symbol] | None = None) -> None:
         super().__init__(context, text)
         self._dimensions = dimensions or {}
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """Parse a module, while no other thread does."""
+        with _alone:
+            return super().parse_module(allow_implicit_module)
 
     def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
         """Parse a dimension of a type; one in brackets is a Size: ``[W/4]``."""

@@ -96,6 +96,8 @@ def string_array(names: Sequence[str]) -> ArrayAttr[StringAttr]:
 
 
 def dictionary_at(op: Operation, key: str) -> Mapping[str, Attribute]:
-    """Returns the dictionary attribute ``key`` of ``op``; empty without it."""
+    """Returns the dictionary attribute ``key`` of ``op``; empty without it. Raises CompileError where it is none."""
     found = op.attributes.get(key)
-    return found.data if isinstance(found, DictionaryAttr) else {}
+    if found is not None and not isinstance(found, DictionaryAttr):
+        raise CompileError(f"attribute {key} is {found}; legal: a dictionary, as {{name = value}}")
+    return {} if found is None else found.data

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, MemRefType, VectorType, i32
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, MemRefType, UnitAttr, VectorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -15,6 +15,7 @@ from xdsl.irdl import (
     attr_def,
     irdl_op_definition,
     operand_def,
+    opt_attr_def,
     region_def,
     result_def,
     traits_def,
@@ -259,15 +260,30 @@ class ByteDotOp(IRDLOperation):
 class PrefetchOp(IRDLOperation):
     """Prefetches the cache line of an element of ``buffer`` that will be read soon; the element may lie outside.
 
-    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it.
+    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it. With
+    ``beyond_l1`` the line comes into L2 only.
     """
 
     name = "lb.prefetch"
     buffer = operand_def()
     indices = var_operand_def()
+    beyond_l1 = opt_attr_def(UnitAttr)
 
     def __init__(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
         super().__init__(operands=[buffer, list(indices)])
+
+
+@irdl_op_definition
+class OrderLoadsOp(IRDLOperation):
+    """Keeps the loads before it before the loads after it, where the compiler of the code would exchange them.
+
+    ``lb.order_loads() : () -> ()``. It takes no instruction.
+    """
+
+    name = "lb.order_loads"
+
+    def __init__(self) -> None:
+        super().__init__()
 
 
 @irdl_op_definition

@@ -148,7 +148,8 @@ class ScalarBuilder:
         """Returns a constant of ``dtype``; a Size becomes the number that it is at run time."""
         ty = arith_type(dtype)
         if isinstance(value, Size):
-            return self.cast(self._add(SizeOp(value, arith_type("int64")), "int64"), dtype)
+            own = "index" if dtype == "index" else "int64"
+            return self.cast(self._add(SizeOp(value, arith_type(own)), own), dtype)
         if is_float(dtype):
             assert isinstance(ty, AnyFloat)
             attr: FloatAttr[Any] | IntegerAttr[Any] = FloatAttr(in_range(value, dtype), ty)

@@ -11,6 +11,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from landbridge.ir.kernel_attributes import loop_extents
+from landbridge.ir.length_ops import LengthOp
 from landbridge.ir.prim_ops import ForallOp, PadOp, StepsOp
 from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment
 from landbridge.records import record
@@ -132,7 +133,7 @@ def _stages(block: Block) -> tuple[Operation, ...]:
     for op in block.ops:
         if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp | StepsOp | ForallOp):
             stages.append(op)
-        elif not isinstance(op, memref.AllocOp | arith.ConstantOp | func.ReturnOp):
+        elif not isinstance(op, memref.AllocOp | arith.ConstantOp | LengthOp | func.ReturnOp):
             raise TypeError(f"{op.name} is not a stage of a PrimFunc")
     if len(stages) > 1 and any(isinstance(op, ForallOp) for op in stages):
         raise TypeError("lb.forall is the one stage of its PrimFunc; put others in PrimFuncs of their own")

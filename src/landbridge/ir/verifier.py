@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from xdsl.dialects import bufferization, func, memref
-from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from landbridge.dtypes import numpy_dtype
@@ -33,6 +33,7 @@ from landbridge.ir.graph_ops import (
     viewed,
 )
 from landbridge.ir.kernel_attributes import is_prim, task_count
+from landbridge.ir.length_ops import LengthOp, reserved
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
@@ -99,6 +100,7 @@ class _Verifier:
             AllocStorageOp: _nothing,
             PreparedOp: self._prepared,
             YieldOp: _nothing,
+            LengthOp: _nothing,
             bufferization.AllocTensorOp: _nothing,
             memref.AllocOp: _nothing,
             memref.CopyOp: self._copy,
@@ -266,7 +268,9 @@ class _Verifier:
         self._packed(op, op.result, op.source)
 
     def _packed(self, op: PackOp | UnpackOp, plain: SSAValue, packed: SSAValue) -> None:
-        self._same_location(op, [op.source], op.result)
+        self._one_vdevice(op, [op.source, op.result])  # it is a kernel, which reads and writes any scope of its own
+        if dtype_of(op.source.type) != dtype_of(op.result.type):
+            self.fail(op, f"{op.source.type} becomes {op.result.type}", "one element type")
         shape, axes, tiles = shape_of(plain.type), ints(op.axes), ints(op.tiles)
         rank = len(shape)
         if len(axes) != len(tiles) or not all(0 <= a < rank for a in axes) or not all(t > 0 for t in tiles):
@@ -333,10 +337,15 @@ def _fits(argument: Attribute, parameter: Attribute) -> bool:
         return False
     space = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).space
     return (
-        argument.shape == parameter.shape
+        _same_shape(argument.shape, parameter.shape)
         and compute_type(argument.element_type) == parameter.element_type
         and space == parameter.memory_space
     )
+
+
+def _same_shape(argument: ArrayAttr[IntAttr], parameter: ArrayAttr[IntAttr]) -> bool:
+    """Returns whether shapes are equal, or those of a buffer of the capacity and of what it is filled to."""
+    return argument == parameter or [e.data for e in argument] == [reserved(e.data) for e in parameter]
 
 
 def _show(shape: Sequence[int], dtype: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from weakref import ref
 
-from landbridge.device.state import concerns
+from landbridge.device.state import DeviceState, concerns
 from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing
 from landbridge.memory.allocators.base import Queue, QueuedUse
 from landbridge.memory.coherence_domain import CoherenceDomain
@@ -29,7 +29,7 @@ class Backing:
     be called from any thread; lists are replaced, never changed in place, and only while ``changing`` is held.
     """
 
-    __slots__ = ("__weakref__", "domains", "locks", "merged", "order", "queued", "tenants")
+    __slots__ = ("__weakref__", "domains", "lives", "locks", "merged", "order", "queued", "tenants")
 
     def __init__(self) -> None:
         #: The domains whose barriers are needed: one for the memory itself, or one for each device that sees it past a
@@ -42,6 +42,13 @@ class Backing:
         self.queued: tuple[tuple[int, Queued], ...] = ()
         self.tenants: tuple[tuple[int, ref[Tenant]], ...] = ()
         self.locks: tuple[Sized, ...] = ()
+        #: The lives of the devices whose own memory this is, or a part of it: it is gone when one of them ends.
+        self.lives: tuple[DeviceState, ...] = ()
+
+    @property
+    def is_gone(self) -> bool:
+        """Returns whether the memory went with its device, so that its addresses may be of other memory."""
+        return any(life.failure is not None and not life.is_suspended for life in self.lives)
 
     def add_domain(self, domain: CoherenceDomain) -> None:
         """Add ``domain``: from now on all accesses of the bytes call its barriers, also runs that use them in place on
@@ -126,6 +133,7 @@ class Backing:
     def absorb(self, other: Backing, shift: int) -> None:
         """Take over the records of ``other``, whose byte 0 is byte ``shift`` here; the caller holds ``changing``."""
         self.order = self.order or other.order
+        self.lives += other.lives
         self.queued += tuple((origin + shift, queued) for origin, queued in other.queued)
         for domain in other.domains:
             domain.shift(shift)

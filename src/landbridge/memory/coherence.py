@@ -14,14 +14,24 @@ from landbridge.errors import HostAccessError
 from landbridge.memory.accesses import UsingProgram, changing
 from landbridge.memory.byte_ranges import Range
 from landbridge.memory.coherence_domain import CoherenceDomain
+from landbridge.memory.device_barriers import begin, end
 from landbridge.memory.row_space import region_at
 from landbridge.memory.storage import Storage
 
 
 def begin_host_access(
-    storage: Storage, start: int, stop: int, mode: AccessMode, program: UsingProgram | None = None
+    storage: Storage,
+    start: int,
+    stop: int,
+    mode: AccessMode,
+    program: UsingProgram | None = None,
+    *,
+    in_run: bool = False,
 ) -> None:
     """Make ``start <= b < stop`` ready for the host to read or write them, as ``mode`` says.
+
+    ``in_run``: a run does, which has waited for its own work on them. Barriers of devices that can then do not wait;
+    others, and those of host views, wait also for work that an application submitted past the runtime.
 
     Waits for what is queued on their granules, and for runs other than those of ``program``, whose lock this thread
     holds. "w" discards the content of the range, but not of the rest of its granules.
@@ -29,7 +39,7 @@ def begin_host_access(
     storage.wait(*_widest(storage, start, stop), writes=mode != "r", program=program)
     domains, origin = storage.domains()
     if storage.domain is None and not _has_own_barriers(domains):
-        _begin(storage, start, stop, mode)
+        _begin(storage, start, stop, mode, is_over=in_run)
     first, last = origin + start, origin + stop
     for domain in domains:
         low, high = domain.granules(first, last)
@@ -37,12 +47,12 @@ def begin_host_access(
             shares_granules = low < first or last < min(high, domain.origin + domain.nbytes)
             if mode == "w" and shares_granules:
                 domain.flush(low, high)
-                domain.sync(low, high, "rw", "host")
+                domain.bring(low, high, "rw", is_over=in_run)
             else:
                 if mode != "w":
                     # another view has these granules: the barrier must not bring back old bytes
                     domain.flush(low, high)
-                domain.sync(low, high, mode, "host")
+                domain.bring(low, high, mode, is_over=in_run)
             domain.by_device.remove(low, high)
         elif domain.by_device.within(low, high):
             domain.flush(low, high)
@@ -155,8 +165,23 @@ def take_back(storage: Storage, start: int, stop: int) -> None:
     for domain in domains:
         if _is_for(storage, domain):
             low, high = domain.granules(origin + start, origin + stop)
-            domain.sync(low, high, "r", "host")
+            domain.bring(low, high, "r", is_over=True)
             domain.by_device.remove(low, high)
+
+
+def share_granules(storage: Storage, start: int, stop: int, other: Storage, first: int, last: int) -> bool:
+    """Returns whether a barrier for ``start <= b < stop`` of ``storage`` is one for bytes of ``first <= b < last`` of
+    ``other``.
+    """
+    domains, origin = storage.domains()
+    others, other_origin = other.domains()
+    return any(
+        low < other_high and other_low < high
+        for domain in domains
+        if domain in others
+        for low, high in (domain.granules(origin + start, origin + stop),)
+        for other_low, other_high in (domain.granules(other_origin + first, other_origin + last),)
+    )
 
 
 def _host_wrote(domain: CoherenceDomain, domains: tuple[CoherenceDomain, ...], start: int, stop: int) -> None:
@@ -185,13 +210,11 @@ def _widest(storage: Storage, start: int, stop: int) -> Range:
     return min(low, start), max((high - origin for _, high in ranges), default=stop)
 
 
-def _begin(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+def _begin(storage: Storage, start: int, stop: int, mode: AccessMode, *, is_over: bool) -> None:
     if (api := storage.device.capability(HostBarriers)) is not None:
-        with storage.device.state.watching(method="begin_host_access"):
-            api.begin_host_access(region_at(storage.live_region, start), stop - start, mode)
+        begin(api, region_at(storage.live_region, start), stop - start, mode, is_over=is_over)
 
 
 def _end(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
     if (api := storage.device.capability(HostBarriers)) is not None:
-        with storage.device.state.watching(method="end_host_access"):
-            api.end_host_access(region_at(storage.live_region, start), stop - start, mode)
+        end(api, region_at(storage.live_region, start), stop - start, mode)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Protocol, runtime_checkable
 
 from landbridge.device.api import Device
 from landbridge.device.memory_provider import Barriers, MemoryProvider, Side
 from landbridge.device.protocols import AccessMode
 from landbridge.memory.byte_ranges import ByteRanges, Range
 from landbridge.records import record
+
+
+@runtime_checkable
+class BarriersAfterWork(Protocol):
+    """Barriers that can do without waiting."""
+
+    def sync_after_work(self, offset: int, nbytes: int, mode: AccessMode) -> None:
+        """Make what devices wrote visible to the host, as ``Barriers.sync`` does; all work on these bytes is over."""
 
 
 @record(eq=False, slots=True)
@@ -48,6 +57,15 @@ class CoherenceDomain:
         ``mode`` says.
         """
         self.provider.sync(start - self.origin, stop - start, mode, side)
+
+    def bring(self, start: int, stop: int, mode: AccessMode, *, is_over: bool) -> None:
+        """Call the barrier before the host uses ``start <= b < stop``; ``is_over``: all work on them is known to be
+        over.
+        """
+        if is_over and isinstance(self.provider, BarriersAfterWork):
+            self.provider.sync_after_work(start - self.origin, stop - start, mode)
+        else:
+            self.sync(start, stop, mode, "host")
 
     def flush(self, start: int, stop: int) -> None:
         """Make what the host wrote to ``start <= b < stop`` visible to devices."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.device.api import Region, Space
 from landbridge.device.memory_provider import Side
-from landbridge.device.protocols import AccessMode, HostBarriers
+from landbridge.device.protocols import AccessMode, EventBarriers, HostBarriers
 from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing
 from landbridge.memory.coherence_domain import CoherenceDomain
@@ -29,12 +29,35 @@ class DeviceBarriers:
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
         """Call the device's barrier for these bytes."""
         region = region_at(Region(self.space), offset)
-        method = "begin_host_access" if side == "host" else "end_host_access"
-        with self.space.device.state.watching(method=method):
-            if side == "host":
-                self.api.begin_host_access(region, nbytes, mode)
-            else:
-                self.api.end_host_access(region, nbytes, mode)
+        if side == "host":
+            begin(self.api, region, nbytes, mode, is_over=False)
+        else:
+            end(self.api, region, nbytes, mode)
+
+    def sync_after_work(self, offset: int, nbytes: int, mode: AccessMode) -> None:
+        """Call the device's barrier before the host uses these bytes, on which all work of the device is over."""
+        begin(self.api, region_at(Region(self.space), offset), nbytes, mode, is_over=True)
+
+
+def begin(api: HostBarriers, region: Region, nbytes: int, mode: AccessMode, *, is_over: bool) -> None:
+    """Call the barrier of ``api`` before the host's access.
+
+    ``is_over``: all work on these bytes is known to be over. Then a device that can does not wait for other work.
+    """
+    device = region.space.device
+    by_events = device.capability(EventBarriers) if is_over else None
+    if by_events is None:
+        with device.state.watching(method="begin_host_access"):
+            api.begin_host_access(region, nbytes, mode)
+    else:
+        with device.state.watching(method="begin_host_access_after"):
+            by_events.begin_host_access_after(region, nbytes, mode, ())
+
+
+def end(api: HostBarriers, region: Region, nbytes: int, mode: AccessMode) -> None:
+    """Call the barrier of ``api`` after the host's access."""
+    with region.space.device.state.watching(method="end_host_access"):
+        api.end_host_access(region, nbytes, mode)
 
 
 def enter_domain(

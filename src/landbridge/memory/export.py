@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.storage import Storage
 
 
@@ -24,6 +25,8 @@ class Exporter:
         self.storage = storage
         self.subject = subject
         storage.add_export(self)
+        if storage.device != host_device():  # who is given the array finds by its address that a device may lose it
+            storage.part()
 
     def __str__(self) -> str:
         return self.subject if isinstance(self.subject, str) else self.subject()

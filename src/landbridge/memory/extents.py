@@ -79,7 +79,14 @@ def unreachable(storage: Storage, start: int, stop: int) -> str | None:
 
 def limits_addresses(kind: MemoryKind) -> bool:
     """Returns whether memory of ``kind`` can lie at addresses that its device does not accept."""
-    return kind.offset_alignment > 1 or kind.dma_address_bits is not None or kind.max_segments is not None
+    return kind.offset_alignment > 1 or limits_pieces(kind)
+
+
+def limits_pieces(kind: MemoryKind) -> bool:
+    """Returns whether memory of ``kind`` can lie at addresses, or in pieces, that its device does not accept at any
+    alignment.
+    """
+    return kind.dma_address_bits is not None or kind.max_segments is not None
 
 
 def _addresses(storage: Storage, device: Device) -> _AddressOf | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import memmove
 from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.memory.host_array import byte_bounds
+from landbridge.memory.repeated_addresses import shifts
 from landbridge.records import record
 
 #: The cause of moves by a compiled kernel that only moves data; their bytes are counted separately.
@@ -111,10 +113,11 @@ def no_copies(*, kernels: bool = False) -> Iterator[None]:
         _watching.pop(key, None)
 
 
-def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: str) -> None:
+def announce(nbytes: int, *, cause: str, tensor: object, source: object, destination: object) -> None:
     """Record a copy that is about to happen; raises CopyForbiddenError inside ``no_copies()``.
 
-    Call it before the copy. ``copy_array`` calls it itself.
+    Call it before the copy. ``copy_array`` calls it itself. ``tensor``, ``source`` and ``destination`` are asked for
+    their texts only where somebody records them.
     """
     if not _watching or nbytes == 0:
         return
@@ -123,7 +126,7 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
             f"{cause}: {nbytes} bytes of {tensor or 'a tensor'} would be copied from {source} to {destination} inside "
             "no_copies(); bind the memory by reference, or make the copy outside"
         )
-    _enter(Move(nbytes, cause, tensor, source, destination))
+    _enter(Move(nbytes, cause, str(tensor), str(source), str(destination)))
 
 
 def record_kernel_moves(
@@ -179,10 +182,20 @@ def copy_array(
     if dst.size == 0:
         return
     (src_low, src_high), (dst_low, dst_high) = byte_bounds(src), byte_bounds(dst)
-    if src_low < dst_high and dst_low < src_high:
-        if (src_low, src.strides, src.dtype) == (dst_low, dst.strides, dst.dtype):
-            return
-        if np.shares_memory(src, dst):
-            raise InputError(f"{subject} overlaps its destination; give memory disjoint from the source")
+    for shift in shifts(src_low, dst_low):
+        if src_low + shift < dst_high and dst_low < src_high + shift:
+            if (src_low + shift, src.strides, src.dtype) == (dst_low, dst.strides, dst.dtype):
+                return
+            if shift or np.shares_memory(src, dst):
+                raise InputError(f"{subject} overlaps its destination; give memory disjoint from the source")
     announce(dst.nbytes, cause=cause, tensor=tensor, source=source, destination=destination)
     np.copyto(dst, src, casting=casting)
+
+
+def copy_unwatched(destination: int, source: int, nbytes: int) -> None:
+    """Copy ``nbytes`` bytes from address ``source`` to ``destination``, without the GIL, while ``is_active()`` is
+    False.
+
+    For copies that nothing is to be asked of any more: the memory is there, and the ranges are disjoint.
+    """
+    memmove(destination, source, nbytes)

@@ -69,11 +69,13 @@ class Storage(ProcessBound):
         "domain",
         "file",
         "is_state",
+        "is_window",
         "kind",
         "nbytes",
         "owner",
         "readonly",
         "region",
+        "repeats",
         "reserved",
         "source",
     )
@@ -101,6 +103,10 @@ class Storage(ProcessBound):
         self.owner = owner
         #: Whether runs carry it on: a kernel that only moves what is in it is a copy that need not be.
         self.is_state = False
+        #: Whether a state slides through it: the bytes that it uses change from run to run.
+        self.is_window = False
+        #: After how many bytes the same ones follow again; 0: never.
+        self.repeats = 0
         #: The domain that records who wrote each granule last; None where host and device see each other's writes.
         self._release = release
         self._address = address
@@ -153,16 +159,27 @@ class Storage(ProcessBound):
         """Returns the Backing that these bytes are part of, and the byte of it at which they begin."""
         with changing:
             if self._backing is None:
-                self._backing = Backing()
+                self._backing = self._new_backing()
                 if self._address is not None:
                     self.be_known(host_windows, self._address)
             # Not the Backing that it has become part of: windows refer to this one, for as long as it lives.
             return root_of(self._backing, self._origin)
 
+    def _new_backing(self) -> Backing:
+        created = Backing()
+        if not self.is_import and self.region is not None:
+            created.lives = (self.region.space.device.state,)
+        return created
+
+    @property
+    def has_record(self) -> bool:
+        """Returns whether a Backing records the accesses of these bytes; without one, nobody had to know of any."""
+        return self._backing is not None
+
     def be_known(self, windows: AddressWindows, start: int) -> None:
         """Register the Backing in ``windows`` under the addresses from ``start`` on."""
         if self._backing is None:
-            self._backing = Backing()
+            self._backing = self._new_backing()
         windows.enter(start, start + self.nbytes, self._backing, self._origin, self)
 
     def _is_waited_for(self) -> Backing | None:
@@ -224,7 +241,10 @@ class Storage(ProcessBound):
                     "the device copy them, with copy_from or to_device"
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
-            self._address = host_pointer(api, region.space) + region.byte_offset
+            # of coherent memory it was checked when that was allocated; what is imported is at any address
+            is_checked = self.kind.coherent or self.is_import
+            alignment = 1 if is_checked else self.kind.alignment
+            self._address = host_pointer(api, region.space, alignment) + region.byte_offset
             if self._backing is not None:
                 self.be_known(host_windows, self._address)
         elif concerns[0]:
@@ -239,9 +259,21 @@ class Storage(ProcessBound):
             self.file.check()
 
     def check_device(self) -> None:
-        """Raises DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
+        """Raises DeviceLostError when the bytes are gone with their device; those of a host owner stay, unless they are
+        memory of a device that was lost.
+        """
         if self.owner is None:
             self.live_region.space.device.state.check()
+        elif self._backing is not None:
+            for life in self.part()[0].lives:
+                life.check()
+
+    @property
+    def is_gone(self) -> bool:
+        """Returns whether the bytes went with their device, or with the device whose memory they are."""
+        if self.owner is None:
+            return self.live_region.space.device.is_lost
+        return self._backing is not None and self.part()[0].is_gone
 
     @property
     def users(self) -> list[str]:
@@ -373,7 +405,7 @@ class Storage(ProcessBound):
         """Returns the open views of the Backing, each with the Storage that it views."""
         found = [
             (view, storage)
-            for view, storage in list(open_views.items())
+            for view, storage in open_views.copy().items()
             if isinstance(view, Access) and type(storage) is Storage
         ]
         return [(view, storage) for view, storage in found if storage is self or self._shares_with(storage)]

@@ -34,17 +34,19 @@ class _Window:
 
     def part(self, address: int) -> tuple[Backing, int] | None:
         """Returns the Backing, and the byte of it at ``address``; None when nobody knows it by these addresses any
-        more.
+        more, or it went with its device.
         """
         backing = self.backing() if self.holder() is not None else None
-        return None if backing is None else root_of(backing, self.origin + address - self.start)
+        found = None if backing is None else root_of(backing, self.origin + address - self.start)
+        return None if found is None or found[0].is_gone else found
 
 
 class AddressWindows:
     """The Backings of one address space: addresses of this process, of a bus, or offsets in a file.
 
     Backings whose windows share an address are merged. When one of the holders dies, the merged Backing keeps only the
-    addresses of the others, as those of the dead one may be of other memory then.
+    addresses of the others, as those of the dead one may be of other memory then. When a device is lost, so may those
+    of all its memory.
     """
 
     def __init__(self) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.dtypes import numpy_dtype
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.model_facts import NodeArg, spelled
 from landbridge.onnxruntime.ort_value import OrtValue
-
-Array = np.ndarray[Any, Any]
 
 
 def taken(wanted: NodeArg, value: Any) -> Array:

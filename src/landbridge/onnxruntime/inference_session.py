@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.errors import InputError, LandbridgeError, ShapeError
 from landbridge.executable.executable import Executable
 from landbridge.onnxruntime import model_file
@@ -30,8 +31,6 @@ from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 from landbridge.onnxruntime.process import CPU, get_available_providers
 from landbridge.onnxruntime.profile import Profile
 from landbridge.onnxruntime.programs import Programs, as_onnxruntime, retained_programs
-
-Array = np.ndarray[Any, Any]
 
 
 class InferenceSession:

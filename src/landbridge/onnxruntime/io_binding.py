@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import NodeArg
 from landbridge.onnxruntime.ort_value import OrtValue, array_at
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector
-
-Array = np.ndarray[Any, Any]
 
 
 class HasArguments(Protocol):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 
+from landbridge.array_type import Array
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import element_name, element_of
 from landbridge.onnxruntime.sparse_tensor import SparseFormError, SparseTensor
-
-Array = np.ndarray[Any, Any]
 
 
 class OrtValue:

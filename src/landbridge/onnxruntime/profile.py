@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from landbridge.array_type import Array
 from landbridge.errors import LandbridgeError
 from landbridge.executable.executable import Executable, is_cut
 from landbridge.files.output_file import write_text
-
-Array = np.ndarray[Any, Any]
 
 
 class Profile:

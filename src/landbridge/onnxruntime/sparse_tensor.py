@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 from landbridge.onnxruntime.memory_info import check_device
 from landbridge.onnxruntime.model_facts import element_name, element_of
-
-Array = np.ndarray[Any, Any]
 
 
 class OrtSparseFormat(IntEnum):

@@ -18,9 +18,9 @@ Those of Landbridge are in ``frontend/onnx/bodies``, ``ops`` and ``host_operator
 when an implementation of its kind is looked up for the first time.
 """
 
+from landbridge.array_type import Array
 from landbridge.operators.decorators import definition, host_operator, kernel
 from landbridge.operators.implementations import (
-    Array,
     Definition,
     Draw,
     Handler,

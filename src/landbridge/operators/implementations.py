@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.records import record
 from landbridge.sizes.size import Extent
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 #: ``handler(context, *inputs) -> output or outputs``: an OpContext, and one Operand, or None, for each input.
 Handler: TypeAlias = Callable[..., Any]

@@ -128,6 +128,27 @@ def byte_convolution(
     return without_zero(c, total, c.dtype(x), zero, sums)
 
 
+def single_byte_convolution(
+    c: OpContext, x: Operand, zero: Operand | None, weights: Array, shape: Windows, group: int
+) -> Operand | None:
+    """Returns the convolution of ``x - zero``, bytes, with int8 weights as int32, one product at a time; None where the
+    zero point is a run-time value.
+
+    It is for channels that fill no words on processors without vectors.
+    """
+    if isinstance(zero, SSAValue):
+        return None
+    fill = 0 if zero is None else int(zero.reshape(-1)[0])
+
+    def term(s: ScalarBuilder, total: Value, byte: Value, weight: Value) -> Value:
+        return total + s.cast(byte, "int32") * s.cast(weight, "int32")
+
+    total = convolve(c, x, weights, shape, group, term, fill=fill, dtype="int32")
+    sums = weights.sum(tuple(range(1, weights.ndim)), dtype=np.int32).reshape(-1, *(1 for _ in shape.kernel))
+    known = (fill * sums.astype(np.int64)).astype(np.int32)
+    return c.elementwise("less", [total, known], lambda s, v, z: v - z) if known.any() else total
+
+
 def byte_convolution_of_two(
     c: OpContext, x: Operand, zero: Operand | None, weights: Array, weights_zero: Array, shape: Windows
 ) -> Operand | None:

@@ -13,7 +13,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.contraction_order import contracted, contraction_order
 from landbridge.records import record
-from landbridge.sizes.size import Extent, expected_size, same
+from landbridge.sizes.size import Extent, same
 
 
 @record(frozen=True, eq=False)
@@ -36,7 +36,7 @@ def contract(
     if len(left) > 1:
         left = [_without_broadcast(c, t, extents) for t in left]
         left = [_alone(c, t, [*left[:i], *left[i + 1 :]], retained, extents) for i, t in enumerate(left)]
-    sizes = {label: expected_size(extent) for label, extent in extents.items()}
+    sizes = {label: c.g.expected(extent) for label, extent in extents.items()}
     for pair in contraction_order([t.labels for t in left], retained, sizes)[:-1]:
         created = contracted([t.labels for t in left], retained, pair)
         first, second = (left[i] for i in pair)

@@ -32,10 +32,21 @@ def add_bias(c: OpContext, y: Operand, bias: Operand | None, dtype: str) -> Oper
     return c.elementwise("add", [y, column], lambda s, v, b: v + b, dtype)
 
 
-def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, term: Body = multiply_add) -> Operand:
-    """Computes the convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1.
+def convolve(
+    c: OpContext,
+    x: Operand,
+    w: Operand,
+    shape: Windows,
+    group: int,
+    term: Body = multiply_add,
+    *,
+    fill: int = 0,
+    dtype: str = "",
+) -> Operand:
+    """Computes the convolution alone, in ``dtype``, else the accumulator of the dtype of ``x``; 1-D runs as 2-D of
+    height 1.
 
-    ``term(s, total, x, w)`` is the total with one more term, that of ``x`` and ``w``.
+    ``term(s, total, x, w)`` is the total with one more term, that of ``x`` and ``w``. ``fill`` surrounds ``x``.
     """
     if len(shape.kernel) == 1:
         (n, channels, length), (outputs, inner, taps) = c.shape(x), c.shape(w)
@@ -48,6 +59,8 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, t
             flat,
             group,
             term,
+            fill=fill,
+            dtype=dtype,
         )
         return c.reshape(y, (n, outputs, shape.output[0]))
     n, channels = c.shape(x)[:2]
@@ -57,7 +70,7 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, t
     def build(p: PrimBuilder) -> None:
         source = p.inputs[0]
         if shape.padded:
-            source = p.pad(source, (0, 0, *shape.low), (0, 0, *shape.high), 0)
+            source = p.pad(source, (0, 0, *shape.low), (0, 0, *shape.high), fill)
         weights, target = p.inputs[1], p.outputs[0]
 
         def taken(out: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
@@ -92,9 +105,8 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, t
             init=0,
         )
 
-    return c.g.call("conv", [c.value(x), c.value(w)], [((n, outputs, *shape.output), accumulator(c.dtype(x)))], build)[
-        0
-    ]
+    result = ((n, outputs, *shape.output), dtype or accumulator(c.dtype(x)))
+    return c.g.call("conv", [c.value(x), c.value(w)], [result], build)[0]
 
 
 def _fields(shape: Windows) -> tuple[tuple[Extent, ...], ...]:

@@ -12,13 +12,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from landbridge.ir.dequantized import Dequantized
-from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, centered_bytes
+from landbridge.ops.byte_products import (
+    BYTES,
+    byte_convolution,
+    byte_matmul,
+    centered_bytes,
+    single_byte_convolution,
+)
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.windows import Windows
 from landbridge.targets.grid import grid_limits
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+#: Kinds of targets whose CPUs multiply several bytes of a word at once, or whose memory is scarce.
+_WITH_WORDS = ("llvm", "freestanding")
 #: Terms whose sum fits int32 whatever the bytes are.
 _MOST_TERMS = (1 << 31) // (255 * 128) - 1
 
@@ -32,6 +40,8 @@ def dequantized_convolution(c: OpContext, x: Operand, w: Operand, shape: Windows
         return None
     data, kernel, weights = found
     total = byte_convolution(c, data.of, data.zero, weights, shape, group)
+    if total is None and all(target.kind == "freestanding" for target in c.g.module.targets):
+        total = single_byte_convolution(c, data.of, data.zero, weights, shape, group)
     if total is None:
         return None
     return _scaled(c, total, data, kernel, (-1, *(1 for _ in shape.kernel)))
@@ -75,7 +85,7 @@ def _has_words(c: OpContext) -> bool:
     """Returns whether all targets are CPUs, which multiply several bytes of a word at once; on others floats are
     faster.
     """
-    return all(target.kind == "llvm" and grid_limits(target) is None for target in c.g.module.targets)
+    return all(target.kind in _WITH_WORDS and grid_limits(target) is None for target in c.g.module.targets)
 
 
 def _scaled(c: OpContext, total: Operand, data: Dequantized, weights: Dequantized, column: tuple[int, ...]) -> Operand:

@@ -24,7 +24,7 @@ from landbridge.ops.butterflies import Complex, butterfly
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.fourier_plan import FourierPlan
 from landbridge.records import record
-from landbridge.sizes.size import Extent, expected_size, product, same
+from landbridge.sizes.size import Extent, product, same
 
 #: Points from which on the stages of a few rows are kernels of their own, whose tasks many threads share.
 _LONG_ROW = 1 << 15
@@ -93,7 +93,7 @@ def transformed(c: OpContext, signal: Signal, spectrum: Spectrum, plan: FourierP
     def values(stage: _Stage) -> list[SSAValue]:
         return [c.value(t.astype(kind) if isinstance(t, np.ndarray) else t) for t in stage.tables]
 
-    if spectrum.points >= _LONG_ROW and expected_size(product(rows)) < _FEW_ROWS:
+    if spectrum.points >= _LONG_ROW and c.g.expected(product(rows)) < _FEW_ROWS:
         current = c.value(signal.operand)
         for stage in chain:
             last = stage is chain[-1]

@@ -18,8 +18,7 @@ from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.rules import index_of, rules
 from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import Extent, Size, at_least, largest, product
-from landbridge.targets.grid import grid_limits
+from landbridge.sizes.size import Extent, Size, largest, product
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
@@ -166,13 +165,13 @@ def _fixed(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Arra
     """Returns ``indices`` if they are known at compile time and the last update of an element decides its value; else
     None.
 
-    A CPU applies few updates one after the other, so that a state that it updates in place is not rewritten.
+    Few updates are applied one after the other, so that a state that they update in place is not rewritten.
     """
     if not isinstance(indices, np.ndarray) or c.attribute("reduction", "none") != "none":
         return None
     if not (indices.size and all(isinstance(e, int) for e in c.shape(x))):
         return None
-    if _on_cpus(c) and product(c.shape(x)) >= _FEW * product(c.shape(updates)):
+    if product(c.shape(x)) >= _FEW * product(c.shape(updates)):
         return None
     return indices
 
@@ -206,25 +205,19 @@ def _placed(
     return c.g.call("scatter", operands, [(shape, dtype)], build)[0]
 
 
-#: On grids, every element searches all updates if there are at most this many, which uses vectors and all threads. And:
-#: a CPU does not visit all of a tensor that is this many times as large as its fixed updates.
+#: A tensor that is this many times as large as its fixed updates is not visited for them.
 _FEW = 16
-
-
-def _on_cpus(c: OpContext) -> bool:
-    """Returns whether all targets are CPUs, which copy a tensor separately from its updates (``passes/updates.py``)."""
-    return all(grid_limits(target) is None for target in c.g.module.targets)
 
 
 def _kind(c: OpContext) -> str:
     return _COMBINE.get(c.attribute("reduction", "none"), ("", 0))[0]
 
 
-def _needs_steps(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
-    """Returns whether ``count`` updates are applied one after the other. Narrow floats are accumulated in wider ones,
-    which only the search for updates supports.
+def _needs_steps(c: OpContext, x: Operand, indices: Operand) -> bool:
+    """Returns whether updates are applied one after the other, so that a state is updated in place. Narrow floats are
+    accumulated in wider ones, which only the search for updates supports.
     """
-    if 0 in c.shape(indices) or 0 in c.shape(x) or (at_least(_FEW, count) and not _on_cpus(c)):
+    if 0 in c.shape(indices) or 0 in c.shape(x):
         return False
     return _kind(c) not in ("add", "mul") or accumulator(c.dtype(x)) == c.dtype(x)
 
@@ -336,7 +329,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
             return [number if a == axis else s.minimum(at[a], e - 1) for a, e in enumerate(extents)]
 
         return _placed(c, x, updates, last, taken)
-    if _needs_steps(c, x, indices, extents[axis]):
+    if _needs_steps(c, x, indices):
         others = [a for a in range(len(shape)) if a != axis]
 
         def location(
@@ -389,7 +382,7 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
         flat = c.reshape(updates, (len(rows), *shape[depth:]))
         return _placed(c, x, flat, last, lambda s, at, number: [number, *at[depth:]])
     count = product(outer)
-    if _needs_steps(c, x, indices, count):
+    if _needs_steps(c, x, indices):
 
         def location(
             s: ScalarBuilder, ordinals: BodyBuffer, at: Sequence[Value]

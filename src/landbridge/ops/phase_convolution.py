@@ -19,7 +19,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.matrix_product import multiply_add
 from landbridge.ops.phases import Phases
 from landbridge.ops.slicing import index_within, part
-from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, same
+from landbridge.sizes.size import Extent, ceildiv, largest, same
 
 
 def convolve_phases(
@@ -112,7 +112,8 @@ def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], 
     if len(axes) < 3:
         return outputs < FEW_CHANNELS and group == 1 and inner >= LONG_SUM
     multiplied = phases * prod(a.taps for a in axes) / prod(kernel)
-    lanes = -(-expected_size(line) // _LANES) * _LANES / expected_size(line)
+    width = c.g.expected(line)
+    lanes = -(-width // _LANES) * _LANES / width
     return inner * (_SLOWER * multiplied * lanes - 1) > _RETAINED_PRODUCT
 
 

@@ -24,7 +24,7 @@ from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.ops.sort_network import Sorting, sorted_rows
 from landbridge.records import record
-from landbridge.sizes.size import Extent, Size, expected_size, largest
+from landbridge.sizes.size import Extent, Size, largest
 
 #: Rows of at most this many elements are sorted by comparing all pairs; groups would cost more than they save.
 _FEW = 128
@@ -147,7 +147,7 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
     axes, loop = reduced_access(shape, [axis])
     order = _Order(dtype, bool(c.attribute("largest", 1)), position_dtype(shape[axis]))
     inner = element_count(shape[axis + 1 :])
-    if isinstance(count, int) and 0 < count <= _RETAINED and expected_size(inner) >= _VECTOR:
+    if isinstance(count, int) and 0 < count <= _RETAINED and c.g.expected(inner) >= _VECTOR:
         return _retained(c, x, axis, count, order)
     row_major = c.value(c.transpose(x, axes))
     positions = _Selection(c, order, shape_of(row_major.type), count).positions(row_major)

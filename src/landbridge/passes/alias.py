@@ -14,7 +14,7 @@ from landbridge.analysis.overwriting import copies_whole
 from landbridge.errors import CompileError
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import is_in_place
-from landbridge.ir.main_attributes import aliases, io_names, set_aliases
+from landbridge.ir.main_attributes import aliases, io_names, set_aliases, set_node_types
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.passes.inplace import in_place_twin
@@ -59,7 +59,24 @@ def alias(module: IRModule) -> None:
         elif output in requested:
             raise CompileError(f"output {output!r} cannot be the memory of input {input!r}: {shared}")
     set_aliases(module.main, found)
+    set_node_types(module.main, {})
     module.drop_unused()
+
+
+def check_proved(module: IRModule) -> None:
+    """Raises CompileError unless each alias that ``module``, IR with a plan, declares is one that ``alias`` proves."""
+    declared = aliases(module.main)
+    aliasing = Aliasing(module) if declared else None
+    for output, input in declared.items():
+        assert aliasing is not None
+        shared = aliasing.shared(output, input)
+        call = shared.call if isinstance(shared, Shared) else None
+        if call is not None and not is_in_place(module.prims()[call.callee_name]):
+            shared = f"the kernel {call.callee_name} is not one that works in place"
+        if not isinstance(shared, Shared):
+            raise CompileError(
+                f"output {output!r} cannot be the memory of input {input!r}, as this IR with a plan declares: {shared}"
+            )
 
 
 def _updated(module: IRModule, aliasing: Aliasing, output: str) -> str:

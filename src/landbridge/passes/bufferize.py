@@ -236,12 +236,9 @@ class _Bufferizer:
 
     def lower_reorder(self, op: PackOp | UnpackOp) -> None:
         target = self.values[op.result] = self.destination_of(op.result)
-        dtype, vdevice = dtype_of(op.result.type), vdevice_of(op.result.type)
-        if isinstance(op, PackOp):
-            prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, vdevice)
-        else:
-            prim = self.copies.unpack(shape_of(op.result.type), ints(op.axes), ints(op.tiles), dtype, vdevice)
-        self.append_copy(prim, self.values[op.source], target, vdevice, _node(op))
+        make = self.copies.pack if isinstance(op, PackOp) else self.copies.unpack
+        prim = make(op.source.type, ints(op.axes), ints(op.tiles), op.result.type)
+        self.append_copy(prim, self.values[op.source], target, vdevice_of(op.result.type), _node(op))
 
     def lower_if(self, op: IfOp) -> None:
         destinations = [self.destination_of(r) for r in op.res]

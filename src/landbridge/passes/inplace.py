@@ -14,6 +14,7 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
+from landbridge.analysis.offsets import has_one_tensor_per_space
 from landbridge.analysis.overwriting import copies_whole, overwritable
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, mark_unless_same
@@ -41,6 +42,8 @@ def inplace(module: IRModule) -> None:
             vdevice = _vdevice(root(op.destinations[o]))
             if image_limits(module.target_of(vdevice.index.data), vdevice.scope.data):
                 continue  # no kernel reads the image that it writes
+            if has_one_tensor_per_space(module, vdevice):
+                continue
             if _share(op, op.inputs[i], op.destinations[o], step, lives):
                 if not is_in_place(prims[callee]):
                     op.callee_name = in_place_twin(module, callee)

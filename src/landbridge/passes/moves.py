@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects import func, linalg, memref
 from xdsl.ir import BlockArgument
 
 from landbridge.ir.kernel_attributes import set_moved_bytes
+from landbridge.ir.length_ops import reserved
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, view_prim
@@ -15,9 +18,9 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("moves")
 def moves(module: IRModule) -> None:
-    """Mark PrimFuncs that only move data with the bytes they write."""
+    """Mark PrimFuncs that only move data with the bytes they write, at most: a length may be the whole capacity."""
     for function in module.prims().values():
-        set_moved_bytes(function, _moved_bytes(function))
+        set_moved_bytes(function, cast(int, reserved(_moved_bytes(function))))
 
 
 def _moved_bytes(function: func.FuncOp) -> int:

@@ -3,7 +3,8 @@
 A parameter is a weight that stays replaceable, so operations on it are not folded: operations of @main pack it, cast it
 or copy it to a device. Those whose every source is a parameter, a constant, or a result of such operations come first,
 and ``lb.prepared`` after them; the buffers that it names retain their values from run to run. Operations that were
-fused into a later kernel stay there, and those of an open size are done in each run.
+fused into a later kernel stay there. Those of an open size, and of parameters that are to stay unpacked, are done in
+each run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from landbridge.analysis.lifetimes import root
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
-from landbridge.ir.module import IRModule, parameters
+from landbridge.ir.module import IRModule, packed_parameters
 from landbridge.ir.types import nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.records import record
@@ -39,7 +40,7 @@ class _Step:
 def prepare(module: IRModule) -> None:
     """Move what depends on parameters alone to the front of @main, to be computed when they change."""
     block = module.main.body.block
-    weights = parameters(module)
+    weights = packed_parameters(module)
     if not weights:
         return
     found = [_step(op) for op in block.ops if not isinstance(op, _PLACES)]

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
+from landbridge.analysis.separate_rounding import rounds_separately
 from landbridge.errors import FallbackWarning, PlacementError
 from landbridge.executable.parts import VDevice
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp
+from landbridge.ir.length_ops import lengths_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.reserved_lengths import read_whole
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports
@@ -21,6 +24,7 @@ from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
+from landbridge.targets.arithmetic import arithmetic_of
 
 #: The vdevice that is added if a program needs a CPU and has none.
 HOST_NAME = "cpu"
@@ -33,18 +37,27 @@ def support(module: IRModule) -> None:
         swap_first(module, _host(module))
     prims = module.prims()
     check_image_counts(module, prims)
-    reasons: dict[Operation, str] = {}
-    for op in module.main.walk():
-        if isinstance(op, CallOp | HostCallOp):
-            reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
-            if reason is not None:
-                reasons[op] = reason
+    reasons = _reasons(module, prims)
+    if any(isinstance(op, CallOp) and lengths_in(prims[op.callee_name]) for op in reasons):
+        read_whole(module)  # a kernel of the host loads no length
+        reasons = _reasons(module, prims)
     if not reasons:
         return
     host = VDeviceAttr.of(_host(module))
     _warn(reasons)
     move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
     match_spaces(module)  # moved kernels no longer use scopes of their device
+
+
+def _reasons(module: IRModule, prims: Mapping[str, func.FuncOp]) -> dict[Operation, str]:
+    """Returns the operations that need the host, each with the reason."""
+    found: dict[Operation, str] = {}
+    for op in module.main.walk():
+        if isinstance(op, CallOp | HostCallOp):
+            reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
+            if reason is not None:
+                found[op] = reason
+    return found
 
 
 def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:
@@ -81,6 +94,8 @@ def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, f
     if not isinstance(op, CallOp):
         return None
     prim, target = prims[op.callee_name], module.target_of(_index(op))
+    if arithmetic_of(target).free_contraction and rounds_separately(prim):
+        return f"it needs a product rounded before it is added, and target {target.kind!r} has contraction=free"
     return supports(prim, target) or module.declined(prim, target)
 
 

@@ -2,16 +2,16 @@
 
 A kernel that puts updates into a tensor (ScatterND, TensorScatter) copies all of it first, and then writes the updates.
 If source and destination are the same memory, as the pass ``inplace`` or a caller's aliased binding makes them, only
-the updates are written. Otherwise the copy runs on all threads, and the ledger counts it.
+the updates are written. Otherwise the copy runs on all threads or workgroups, and the ledger counts it.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import FunctionType
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.analysis.lifetimes import beginning
+from landbridge.analysis.lifetimes import beginning, root
 from landbridge.analysis.overwriting import copied_first, copies_whole
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ViewOp
@@ -20,10 +20,14 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, place_on, placed_on
 from landbridge.ir.segments import OPERAND_SEGMENTS
 from landbridge.ir.stages import view_prim
-from landbridge.ir.types import AnyMemRef, VDeviceAttr, dtype_of, element_count, memref_type, shape_of
+from landbridge.ir.types import AnyMemRef, VDeviceAttr, dtype_of, element_count, memref_type, nbytes_of, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.passes.registry import register_pass
+from landbridge.sizes.size import at_least
 from landbridge.targets.grid import grid_limits
+
+#: What one workgroup copies in the time of a launch: some 10 microseconds at 10 bytes a nanosecond.
+_MANY_BYTES = 1 << 16
 
 
 @register_pass("updates")
@@ -41,8 +45,8 @@ def updates(module: IRModule) -> None:
             continue
         source, target = op.inputs[copied[0]], op.destinations[copied[1]]
         if not is_same_memory(source, target):
-            if not _is_of_a_cpu(module, placed_on(op)):
-                continue  # a separate launch takes longer than the copy in this one
+            if not _is_separate(module, source, target, placed_on(op)):
+                continue
             _copy(copies, op, source, target)
         _leave_out(module, op, copied[0])
     module.drop_unused()
@@ -56,8 +60,18 @@ def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
     )
 
 
-def _is_of_a_cpu(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    return vdevice.scope.data == GLOBAL_SCOPE and grid_limits(module.target_of(vdevice.index.data)) is None
+def _is_separate(module: IRModule, source: SSAValue, target: SSAValue, vdevice: VDeviceAttr) -> bool:
+    """Returns whether the copy of ``source`` to ``target`` becomes a kernel.
+
+    On a grid of workgroups it does where one workgroup would copy for longer than a launch takes, and where an input
+    may have the memory of an output, so that there may be nothing to copy.
+    """
+    if vdevice.scope.data != GLOBAL_SCOPE:
+        return False
+    is_small = at_least(_MANY_BYTES - 1, nbytes_of(target.type))
+    if grid_limits(module.target_of(vdevice.index.data)) is None or not is_small:
+        return True
+    return all(isinstance(root(value), BlockArgument) for value in (source, target))
 
 
 def _copy(copies: CopyPrims, op: CallOp, source: SSAValue, target: SSAValue) -> None:

@@ -1,8 +1,8 @@
 """Recognizes that memory or another resource of the system is exhausted, and reports it as that.
 
 Python reports it in many forms: a MemoryError, an OSError with ENOMEM, an ImportError of a module that could not be
-mapped, a RuntimeError where no thread starts. A user reads each of them as another fault, such as a missing package. So
-public functions report the exhausted resource itself.
+mapped, a RuntimeError where no thread starts, a SystemError where a function gets no frame. A user reads each of them
+as another fault, such as a missing package. So public functions report the exhausted resource itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from landbridge.identity_map import IdentityMap
 #: Messages of glibc's loader if it has no memory for a library.
 _LOADER = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
 _NO_THREAD = "can't start new thread"
+#: What CPython 3.11 raises, as a SystemError, where there is no memory for the frame of a function; 3.12 a MemoryError.
+_NO_FRAME = "error return without exception set"
 _FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -81,6 +83,8 @@ def _says_no_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, ImportError | OSError):
         return any(message in text for message in _LOADER)
+    if isinstance(error, SystemError):
+        return _NO_FRAME in text
     return isinstance(error, RuntimeError) and _NO_THREAD in text
 
 

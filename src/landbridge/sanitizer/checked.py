@@ -102,6 +102,34 @@ def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: 
     start = region.byte_offset
     for touched, subject in self.order.host_waited(block, start, start + nbytes, mode != "r"):
         self.spaces.check_redzones(touched, subject)
+    _begin(self, block, start, nbytes, mode)
+
+
+def begin_host_access_after(
+    self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode, events: Sequence[Event]
+) -> None:
+    """As ``begin_host_access``; work on these bytes that ``events`` do not name, and nobody waited for, is a race."""
+    inner: Any = self.inner
+    block = self.block_of(region.space, "begin_host_access_after")
+    inner.begin_host_access_after(self.within(region), nbytes, mode, self.within(events))
+    for event in events:
+        if isinstance(event, TrackedEvent):
+            self.done(event.stamp)
+    start = region.byte_offset
+    for pending in self.order.unfinished(block, start, start + nbytes, mode != "r"):
+        if mode == "r" and pending.writes is None:  # a kernel, which may only read, as the host does
+            continue
+        fail(
+            "race",
+            f"{self.described(f'begin_host_access_after {mode!r}')} is for bytes {start} to {start + nbytes} of "
+            f"{block}, and no event that it names, or that was waited for, comes after {pending.subject}; name its "
+            "event, or wait for it",
+        )
+    _begin(self, block, start, nbytes, mode)
+
+
+def _begin(self: SanitizedDevice, block: TrackedBlock, start: int, nbytes: int, mode: AccessMode) -> None:
+    """Updates the shadow of ``block`` from the device."""
     if mode != "r" and block.nbytes < 1 << 62:
         block.written.add(start, start + nbytes)
     shadow = _shadow(self, block)

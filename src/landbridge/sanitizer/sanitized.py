@@ -9,7 +9,7 @@ from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import RowTable
+from landbridge.device.protocols import HostMemory, RowTable
 from landbridge.device.state import state_of
 from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
@@ -76,6 +76,13 @@ class SanitizedDevice(DeviceAPI):
         )
         return self.handed_out(block)
 
+    def inner_pointer(self, space: Space) -> int | None:
+        """Returns the host address of ``space`` without counting as a use of it; None where the device gives none."""
+        memory = self.inner_device(space.device.index).capability(HostMemory)
+        if memory is None:
+            return None
+        return memory.host_pointer(self.within(space)) + self.block_of(space, "inner_pointer").front
+
     def free_data_space(self, space: Space) -> None:
         """Checks the memory and keeps it in quarantine, so that a use after free is found; shared memory is freed at
         once, as others may still use it.
@@ -118,7 +125,7 @@ class SanitizedDevice(DeviceAPI):
 
     def described(self, call: str) -> str:
         """Returns ``call``, and the work that it is part of, as messages name it."""
-        works = {state.last_work for state in (state_of(self, i) for i in range(self.count()))} - {"nothing"}
+        works = {str(state.last_work) for state in (state_of(self, i) for i in range(self.count()))} - {"nothing"}
         part = f" (last submitted: {'; '.join(sorted(works))})" if works else ""
         return f"{call}{part} from {call_site()}"
 

@@ -75,7 +75,8 @@ def _class_for(api: DeviceAPI) -> type[SanitizedDevice]:
         for name in vars(protocol)
         if not name.startswith("_") and callable(getattr(protocol, name))
     }
-    declared = {name: getattr(api, name) for name in ("name", "device_type", "api_version", "survives_fork")}
+    names = "name", "device_type", "api_version", "survives_fork", "contiguous_by_default"
+    declared = {name: getattr(api, name) for name in names}
     return type("Sanitized" + type(api).__name__, (SanitizedDevice,), methods | declared)
 
 

@@ -8,10 +8,11 @@ from landbridge.errors import InputError
 from landbridge.executable.bound_sizes import solvable_form
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import StateGrowth, TensorSpec
-from landbridge.executable.state_growth import growths_of
+from landbridge.executable.state_growth import growths_of, slides_of
 from landbridge.executable.state_names import named_states
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, of_symbol
+from landbridge.sizes.terms import Symbol
 from landbridge.text.did_you_mean import did_you_mean
 
 #: Names that an error lists of each side.
@@ -23,22 +24,33 @@ class StateFacts:
     """The states of a program.
 
     ``pairs``: (output, input) of each. ``growths``: by program, then by input, for states that grow. ``lengths``: the
-    inputs of one element that say how many steps there are, which a state itself gives.
+    inputs of one element that say how many steps there are, which a state itself gives. ``counts``: the inputs that do
+    so and are states too, as the program adds to them what it appends. ``slides``: by input, for states that are
+    windows.
     """
 
     pairs: tuple[tuple[TensorSpec, TensorSpec], ...]
     growths: Mapping[str, Mapping[str, StateGrowth]]
     lengths: tuple[TensorSpec, ...]
+    counts: frozenset[str]
+    slides: Mapping[str, StateGrowth]
+
+    def filled(self, name: str, length: int) -> tuple[int | None, int]:
+        """Returns the axis of state ``name`` along which only the first elements are filled, None if there is none, and
+        how many; ``length`` is that of the states that grow.
+        """
+        slide = self.slides.get(name)
+        return (self.axes.get(name), length) if slide is None else (slide.axis, slide.before)
 
     @property
     def axes(self) -> dict[str, int]:
         """Returns the axis along which each state grows, by the name of its input."""
         return {name: growth.axis for each in self.growths.values() for name, growth in each.items()}
 
-    def capacities(self) -> tuple[dict[str, int], tuple[str, ...]]:
-        """Returns the capacities that are numbers, by input, and the names of the dimensions that are the others."""
+    def capacities(self) -> tuple[dict[str, int], tuple[Symbol, ...]]:
+        """Returns the capacities that are numbers, by input, and the dimensions that are the others."""
         fixed: dict[str, int] = {}
-        names: dict[str, None] = {}
+        symbols: dict[Symbol, None] = {}
         axes = self.axes
         for _, spec in self.pairs:
             if spec.name in axes:
@@ -47,8 +59,8 @@ class StateFacts:
                 if isinstance(extent, int):
                     fixed[spec.name] = extent
                 elif form is not None and of_symbol(form[0]) == extent:
-                    names[form[0].name] = None
-        return fixed, tuple(names)
+                    symbols[form[0]] = None
+        return fixed, tuple(symbols)
 
 
 def find_states(executable: Executable, pairs: Mapping[str, str] | None) -> StateFacts:
@@ -71,7 +83,7 @@ def find_states(executable: Executable, pairs: Mapping[str, str] | None) -> Stat
     found = []
     for output, input in pairs.items():
         for subject, name, specs in (("output", output, outputs), ("input", input, inputs)):
-            if name not in specs:
+            if not isinstance(name, str) or name not in specs:
                 raise InputError(
                     f"there is no {subject} {name!r}{did_you_mean(str(name), specs)}; legal: {_listed(specs)}"
                 )
@@ -82,10 +94,12 @@ def find_states(executable: Executable, pairs: Mapping[str, str] | None) -> Stat
         raise InputError(f"two outputs would be the next value of input {min(twice)!r}; legal: one")
     names = set(pairs.values())
     growths = {
-        program: {growth.name: growth for growth in listed if growth.name in names}
+        program: {growth.name: growth for growth in listed if growth.name in names and not growth.slides}
         for program, listed in growths_of(executable).items()
     }
-    return StateFacts(tuple(found), growths, _lengths(main.inputs, growths))
+    counts = {growth.positions for each in growths.values() for growth in each.values()} & names
+    slides = {name: slide for name, slide in slides_of(executable).items() if name in names}
+    return StateFacts(tuple(found), growths, _lengths(main.inputs, growths), frozenset(counts), slides)
 
 
 def _found(

@@ -9,18 +9,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from landbridge.device.api import EventFile
+from landbridge.device.fence import Fence
 from landbridge.device.stream import carried
 from landbridge.device.waits import Waits
 from landbridge.errors import InputError, RunTimeoutError, SessionBusyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.session.session import Session
+from landbridge.session.session import Session, borrow_params
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.thread_pool import is_exiting
 
 if TYPE_CHECKING:
     from landbridge.session.state import State
+    from landbridge.session.state_request import StateRequest
     from landbridge.vm.planned_memory import PlannedMemory
 
 _T = TypeVar("_T")
@@ -138,8 +141,11 @@ class LimitedSession(Session):
     def get_input(self, name: str | int) -> Tensor:
         return self._do("get_input", lambda: self._inner.get_input(name))
 
-    def set_params(self, values: Mapping[str, Any]) -> None:
-        self._do("set_params", lambda: self._inner.set_params(values))
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
+        self._do("set_params", lambda: self._inner.set_params(values, copy=copy))
+
+    def _borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        return self._do("set_params", lambda: borrow_params(self._inner, values))
 
     def get_params(self) -> dict[str, Tensor]:
         return self._do("get_params", self._inner.get_params)
@@ -153,6 +159,9 @@ class LimitedSession(Session):
     def run(self) -> None:
         self._do("run", self._inner.run)
 
+    def wait_for(self, fence: Fence | EventFile | int) -> None:
+        self._do("wait_for", lambda: self._inner.wait_for(fence))
+
     def run_async(self) -> AsyncRun:
         waits = Waits()
         started = self._do("run_async", self._inner.run_async, waits)
@@ -165,8 +174,8 @@ class LimitedSession(Session):
     def _bind_pair(self, output: str | int, input: str | int) -> None:
         self._do("bind_state", lambda: self._inner.bind_state(output, input))
 
-    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
-        return self._do("bind_state", lambda: self._inner.bind_state(pairs, capacity=capacity))
+    def _bind_states(self, request: StateRequest) -> State:
+        return self._do("bind_state", lambda: self._inner._bind_states(request))
 
 
 class _Use:

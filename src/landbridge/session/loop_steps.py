@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 from landbridge.errors import ShapeError
 from landbridge.executable.segments import DataCall
 from landbridge.records import record
@@ -95,7 +95,7 @@ class LoopSteps:
         if blocks:
             return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         extents = [0 if dimensions_of([e]).keys() - known.keys() else all_at([e], known)[0] for e in spec.shape[1:]]
-        return np.zeros((0, *extents), numpy_dtype(spec.dtype))
+        return np.zeros((0, *extents), stored_dtype(spec.dtype))
 
 
 def _is_true(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor
@@ -26,18 +26,18 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         value = value.value
     if (owned := array_without_storage(value)) is not None:
         return owned.view()
-    if isinstance(value, Tensor) and not value.storage.kind.host_readable:
+    if isinstance(value, Tensor) and not (value.storage.kind.host_readable and value.storage.kind.coherent):
         value = value.to_device(host_device())
     if not isinstance(value, Tensor):
         return array_like("a value", value)
     # numpy takes no bfloat16 by DLPack, and raises SystemError for it
-    return np.from_dlpack(cast(Any, value)) if numpy_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
+    return np.from_dlpack(cast(Any, value)) if stored_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
 
 
 def memory_for(spec: TensorSpec, value: Any, *, is_input: bool = True) -> Any:
     """Returns ``value`` for ``spec``; an object with Python's buffer protocol alone is an array over its memory."""
     subject = f"{'input' if is_input else 'output'} {spec.name!r}"
-    return as_memory(subject, value, spec.shape, numpy_dtype(spec.dtype))
+    return as_memory(subject, value, spec.shape, stored_dtype(spec.dtype))
 
 
 def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
@@ -61,7 +61,7 @@ def check_borrowed(spec: TensorSpec, value: Any) -> None:
     elif isinstance(given, np.ndarray):
         check_dtype(subject, name_of(subject, given.dtype, spec.dtype), spec.dtype)
         if type(given) is np.ndarray and value is given and not spec.strides and not given.flags.c_contiguous:
-            raise not_contiguous(subject, given.strides, given.itemsize, is_input=True)
+            raise not_contiguous(subject, given.strides, given.itemsize, "input")
     elif not hasattr(given, "__dlpack__"):
         raise not_in_memory(subject, given, spec.dtype)
 

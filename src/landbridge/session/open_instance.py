@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.session.session import Session, bound_program_of, resize_calls, resize_runs, take_states
+from landbridge.session.session import Session, bound_program_of, resize_calls, resize_runs, slide_states, take_states
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
-from landbridge.vm.resizing import Resizing, SizeFit
+from landbridge.vm.resizing import Resizing
+from landbridge.vm.size_fit import FitsAhead, SizeFit
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from landbridge.session.state_group import Halves
 
 
@@ -37,12 +41,12 @@ class Instance(Protocol):
         for each state, they are bound to that and keep its content.
         """
 
-    def keeps_bindings(self) -> bool:
-        """Returns whether ``for_runs`` leaves what is bound to inputs and outputs as it is."""
+    def slide_states(self) -> None:
+        """Slide windows among the Session's recurrent states by what an execution at these sizes writes."""
 
     def for_runs(self) -> Session:
-        """Returns the Session after resizing its runs to these sizes. Where inputs or outputs had other sizes, nothing
-        but states is bound to them any more.
+        """Returns the Session after resizing its runs to these sizes. Nothing but states is bound any more to inputs
+        and outputs that had other sizes.
         """
 
     def for_calls(self) -> Session:
@@ -50,10 +54,12 @@ class Instance(Protocol):
 
 
 class OwnedInstance:
-    """An instance with its own Session, for programs that cannot be rebound to other sizes."""
+    """An instance with its own Session, for programs that cannot be rebound to other sizes; ``values`` are those of the
+    open dimensions, by name.
+    """
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, values: Mapping[str, int]) -> None:
+        self.session, self._values = session, values
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         return self._spec_of(spec).shape
@@ -69,8 +75,8 @@ class OwnedInstance:
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         return self.session.planned_memory
 
-    def keeps_bindings(self) -> bool:
-        return True
+    def slide_states(self) -> None:
+        slide_states(self.session, self._values)
 
     def for_runs(self) -> Session:
         return self.session
@@ -124,15 +130,15 @@ class SharedInstance:
                 return each
         raise KeyError(spec.name)
 
-    def keeps_bindings(self) -> bool:
-        return _has_same_io(self._shared.of_runs, self._fit)
+    def slide_states(self) -> None:
+        slide_states(self.session, self._shared.resizing.sizes_of(self._values))
 
     def for_runs(self) -> Session:
         shared = self._shared
         before = shared.of_runs
         if before is not self._fit:
             shared.of_runs = None
-            resize_runs(shared.session, shared.resizing, self._fit, keeps=_has_same_io(before, self._fit))
+            resize_runs(shared.session, shared.resizing, self._fit, before)
             shared.of_runs = self._fit
         return shared.session
 
@@ -141,10 +147,34 @@ class SharedInstance:
         before = shared.of_calls
         if before is not self._fit:
             shared.of_calls = None
-            resize_calls(shared.session, shared.resizing, self._fit, keeps=_has_same_io(before, self._fit))
+            resize_calls(shared.session, shared.resizing, self._fit, before)
             shared.of_calls = self._fit
         return shared.session
 
 
-def _has_same_io(before: SizeFit | None, fit: SizeFit) -> bool:
-    return before is not None and fit.has_io_of(before)
+class InstancesAhead:
+    """Instances of ``shared`` at the sizes of ``fits``, one after the other, each created at its first use.
+
+    ``at`` as for SharedInstance; ``values`` has those of each instance, a row each, and perhaps further rows.
+    """
+
+    def __init__(
+        self,
+        shared: SharedSession,
+        fits: FitsAhead,
+        at: Callable[[Sequence[int]], Executable],
+        values: NDArray[np.int64],
+    ) -> None:
+        self._shared, self._fits, self._at, self._values = shared, fits, at, values
+        self._known: dict[int, SharedInstance] = {}
+
+    def __len__(self) -> int:
+        return len(self._fits)
+
+    def at(self, number: int) -> SharedInstance:
+        """Returns instance ``number``."""
+        found = self._known.get(number)
+        if found is None:
+            values = tuple(self._values[number].tolist())
+            found = self._known[number] = SharedInstance(self._shared, self._fits.at(number), self._at, values)
+        return found

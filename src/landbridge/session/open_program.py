@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import ExtentValues, dimensions, instance
 from landbridge.executable.instructions import storages
-from landbridge.session.open_instance import Instance, OwnedInstance, SharedInstance, SharedSession
+from landbridge.session.open_instance import (
+    Instance,
+    InstancesAhead,
+    OwnedInstance,
+    SharedInstance,
+    SharedSession,
+)
 from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
@@ -76,24 +82,25 @@ class OpenProgram:
                 fit = None if shared is None else shared.resizing.fit(values)
             if shared is not None and fit is not None:
                 return SharedInstance(shared, fit, self._at, tuple(map(values.__getitem__, self.dimensions)))
-        return OwnedInstance(self._bind(self.at(values), self.arena))
+        return OwnedInstance(self._bind(self.at(values), self.arena), dict(values))
 
-    def instances_along(
-        self, values: NDArray[np.int64], inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]]
-    ) -> list[Instance]:
+    @property
+    def width(self) -> int:
+        """Returns how many numbers one choice of sizes takes to compute."""
+        return 1 if self.shared is None else self.shared.resizing.width
+
+    def instances_along(self, values: NDArray[np.int64], inputs: NDArray[np.int64]) -> InstancesAhead | None:
         """Returns instances for the first rows of ``values``, the values of the dimensions in order, as long as they
-        are legal, memory is large enough, and each input has the expected shape.
+        are legal, memory is large enough, and each input has the shape that ``inputs`` has for it, as
+        ``Resizing.fits`` takes them.
 
-        ``inputs``: for each its shape in the row before the first, and how much that changes from row to row (None:
-        not at all). Nothing is returned where instances do not share a Session.
+        None where that is none of them, or where instances do not share a Session.
         """
         shared = self.shared
         if shared is None:
-            return []
-        by_name = dict(zip(self.dimensions, values.T, strict=True))
-        fits = shared.resizing.fits_along(by_name, inputs)
-        rows = values[: len(fits)].tolist()
-        return [SharedInstance(shared, fit, self._at, tuple(row)) for fit, row in zip(fits, rows, strict=True)]
+            return None
+        fits = shared.resizing.fits(dict(zip(self.dimensions, values.T, strict=True)), len(values), inputs)
+        return None if fits is None else InstancesAhead(shared, fits, self._at, values)
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:
         """Returns a Session that can be rebound to other sizes, now at ``values``; None where that is impossible."""

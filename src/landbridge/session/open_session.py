@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from landbridge.errors import InputError, ShapeError
+from landbridge.errors import InputError, OutOfMemoryError, ShapeError
 from landbridge.executable.bound_sizes import (
     BoundSizes,
     ProgramsByShapes,
@@ -24,28 +25,37 @@ from landbridge.executable.bound_sizes import (
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
+from landbridge.executable.state_growth import program_of, slides_of
 from landbridge.process.exhaustion import raise_exhaustion
+from landbridge.session.given_parameters import GivenParameters, copies_of_parameters, current_parameters
 from landbridge.session.open_arguments import array_of, check_borrowed, copy_for, memory_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
-from landbridge.session.progression import Lengths, Progression
+from landbridge.session.progression import Lengths, Progressions, Rows
 from landbridge.session.session import (
     Session,
+    borrow_params,
     bound_program_of,
+    has_binding,
+    is_complete,
+    is_read_in_place,
     let_calls_go,
     let_results_go,
+    memory_of_parameters,
     set_owned_input,
     spares_of,
 )
 from landbridge.session.session_options import checked_options
-from landbridge.tensor import Tensor
+from landbridge.session.state_request import StateRequest
+from landbridge.tensor import Tensor, asarray
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.entry import Entry, takes_lock
 from landbridge.vm.named import in_order
+from landbridge.vm.parameter_memory import refuse_copies, uses_of
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.slot_names import unknown_keyword
@@ -53,7 +63,8 @@ from landbridge.vm.token_lock import NOBODY
 
 if TYPE_CHECKING:
     from landbridge.session.state import State
-    from landbridge.session.state_group import StateGroup
+    from landbridge.session.state_group import Halves, StateGroup
+    from landbridge.vm.device_binding import DeviceBinding
 
 __all__ = ["OpenSession", "Session"]
 
@@ -77,8 +88,8 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
-        options = checked_options(executable, *args, **kwargs)
-        self._given_params: dict[str, Any] = {}
+        self._options = options = checked_options(executable, *args, **kwargs)
+        self._given_params = GivenParameters()
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._has_states = False
         self._group: StateGroup | None = None
@@ -91,10 +102,15 @@ class OpenSession(Session):
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
         #: The keys of ``_by_shapes`` for each key of ``_instances``.
         self._shapes_of: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        self._progression = Progression()
+        #: Runs whose sizes advance evenly, which are prepared together.
+        self._progressions = Progressions()
+        #: The instance that was prepared, called or run last.
+        self._latest: Instance | None = None
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
+        #: States slide by a number of samples that follows from the sizes of each run.
+        self._has_windows = bool(slides_of(executable))
         #: Inputs whose elements give dimensions: read at each run, as they may be the application's memory.
         self._read_at_runs = [spec.name for spec in main.inputs if spec.elements]
         #: Where those are among the inputs that callers give.
@@ -103,14 +119,22 @@ class OpenSession(Session):
         self._by_shapes_alone = not self._read_at_runs
         #: What is bound to inputs and outputs, by name, for now and for other sizes later.
         self._held: dict[str, Any] = {}
+        #: The arrays of the inputs that say how many steps the state has.
+        self._length_arrays: dict[str, np.ndarray[Any, Any]] = {}
         #: Inputs whose arrays belong to this Session.
         self._by_value: set[str] = set()
         self._held_outputs: dict[str, Any] = {}
         #: Shapes that were bound to an input before, by index.
         self._accepted: set[tuple[int, tuple[int, ...]]] = set()
-        self._given_names = [spec.name for spec in main.inputs]
+        #: The inputs that callers give: all except states.
+        self._given = list(main.inputs)
         self._now: Instance | None = None
+        #: Whether all that is held is bound to runs of ``_now``.
         self._settled = False
+        #: The inputs and outputs whose values are new since they were bound to its Session; None: all.
+        self._stale: set[str] | None = None
+        #: What is held for the inputs that callers give, and the shapes; None where something else is held since.
+        self._arguments: tuple[list[Any], Rows] | None = None
 
     # Instances --------------------------------------------------------------------------------------------------
 
@@ -118,44 +142,76 @@ class OpenSession(Session):
         found = self._programs.get(name)
         if found is None:
             found = self._programs[name] = OpenProgram(
-                self._executable.program(name), self._bind, self._let_instances_go
+                program_of(self._executable, name), self._bind, self._let_instances_go
             )
         return found
 
     def _bound(self, options: Mapping[str, Any], executable: Executable, arena: ProgramArena) -> Session:
         created = Session(executable, **options, arena=arena)
-        if self._given_params:
-            created.set_params(self._given_params)
+        self._given_params.give(created)
         return created
 
-    def _of(self, given: Sequence[Any]) -> Instance:
-        """Returns the instance for the arguments ``given``, one for each input except states."""
-        key: tuple[Any, ...] | None = tuple(map(np.shape, given))
-        if self._read_at_runs:
-            key = key, *(tuple(elements_of(given[at])) for at in self._places_of_read)
-        if self._states.pairs:
-            carried = self._states.carried_shapes
-            key = None if carried is None else (key, carried)
-        known = self._by_shapes.get(key) if key is not None else None
-        if known is not None:
-            self._instances.move_to_end(known[0])
-            if self._group is not None:
-                name, *sizes = known[0]
-                by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
-                self._group.begin(
-                    name, dict(zip(self._program_of(name).dimensions, sizes, strict=True)), by_name.__getitem__
-                )
-            self._rebind_states_to(known[1])
-            return known[1]
-        by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
-        name, values = self._sizes(by_name)
-        found = self._instance(name, values)
-        self._rebind_states_to(found)
-        if key is not None:
-            self._note(key, self._key(name, values), found)
-            if len(self._programs_for(map(np.shape, given))) == 1:  # no elements decide which program runs
-                self._look_ahead(name, values, found, given)
+    def _of(self, given: Sequence[Any], shapes: Rows | None = None) -> Instance:
+        """Returns the instance for the arguments ``given``, one for each input except states, and their ``shapes``."""
+        if shapes is None:
+            shapes = tuple(map(np.shape, given))
+        elements = tuple([tuple(elements_of(given[at])) for at in self._places_of_read])
+        carried = self._states.carried_shapes if self._states.pairs else ()
+        if carried is None:
+            name, values = self._sizes(given)
+            found = self._instance(name, values)
+            self._states.rebind_to(found)
+            return found
+        expected = self._expected(shapes, elements, carried, given)
+        if expected is None:
+            return self._of_shapes(shapes, elements, carried, given)
+        self._rebind_states_to(expected)
+        return expected
+
+    def _expected(self, shapes: Rows, elements: Rows, carried: Rows, given: Sequence[Any]) -> Instance | None:
+        """Returns the instance of a run that was prepared with others; None where it was not."""
+        known = self._progressions.find(shapes, elements, carried)
+        if known is None:
+            return None
+        progression, number = known
+        if self._group is not None:
+            self._begin(self._group, progression.name, progression.values(number), given)
+        self._progressions.go_on(progression, number, self._program_of(progression.name), self._given)
+        found = self._latest = progression.instance(number)
         return found
+
+    def _of_shapes(self, shapes: Rows, elements: Rows, carried: Rows, given: Sequence[Any]) -> Instance:
+        """Returns the instance for ``given`` where states have the shapes ``carried``; runs that are expected next are
+        prepared where its sizes are new.
+        """
+        key = shapes if self._by_shapes_alone else (shapes, elements, carried)
+        known = self._by_shapes.get(key)
+        if known is not None:
+            (name, *numbers), found = known
+            if self._group is not None:
+                self._begin(self._group, name, numbers, given)
+            self._instances.move_to_end(known[0])
+            self._rebind_states_to(found)
+            self._latest = found
+            return found
+        name, values = self._sizes(given)
+        found = self._instance(name, values)
+        if self._states.pairs:
+            self._states.rebind_to(found)
+        self._note(key, self._key(name, values), found)
+        if next(iter(self._programs_for(shapes))) == name:  # the first that fits is the one that runs
+            program = self._program_of(name)
+            now = Lengths(shapes, elements, tuple(values[each] for each in program.dimensions))
+            self._progressions.prepare_after(now, found, name, program, self._given, carried)
+        return found
+
+    def _begin(self, group: StateGroup, name: str, values: Sequence[int], given: Sequence[Any]) -> None:
+        """Let ``group`` check a run of program ``name``, with ``values`` of its dimensions, before it writes."""
+
+        def read(input: str) -> Any:
+            return next(value for spec, value in zip(self._given, given, strict=True) if spec.name == input)
+
+        group.begin(name, dict(zip(self._program_of(name).dimensions, values, strict=True)), read)
 
     def _note(self, key: tuple[Any, ...], of_instance: tuple[Any, ...], instance: Instance) -> None:
         """Let the next run whose arguments have ``key`` be one of ``instance``, whose own key is ``of_instance``."""
@@ -164,24 +220,9 @@ class OpenSession(Session):
         self._by_shapes[key] = of_instance, instance
         self._shapes_of.setdefault(of_instance, []).append(key)
 
-    def _look_ahead(self, name: str, values: Mapping[str, int], instance: Instance, given: Sequence[Any]) -> None:
-        """Make the instances of the next runs, where sizes advance evenly from run to run."""
-        program, (_, *numbers) = self._program_of(name), self._key(name, values)
-        elements = tuple(tuple(elements_of(given[at])) for at in self._places_of_read)
-        now = Lengths(tuple(map(np.shape, given)), elements, tuple(numbers))
-        carried = self._states.carried_shapes
-        for lengths, later in self._progression.instances(now, instance, program, self._given_inputs):
-            key: tuple[Any, ...] = lengths.shapes
-            if self._read_at_runs:
-                key = key, *lengths.elements
-            if self._states.pairs:
-                key = key, carried
-            of_instance = (name, *lengths.values)
-            self._retain(of_instance, later)
-            self._note(key, of_instance, later)
-
     def _rebind_states_to(self, instance: Instance) -> None:
-        if self._states.pairs:
+        """Prepare the next run to be one of ``instance``, whose states have the shapes that they have now."""
+        if self._states.pairs and (self._has_windows or instance.session is not self._states.holder):
             self._states.rebind_to(instance)
 
     def _key(self, name: str, values: Mapping[str, int]) -> tuple[Any, ...]:
@@ -192,12 +233,17 @@ class OpenSession(Session):
         found = self._instances.get(key)
         if found is None:
             before = program.arena.generation
-            found = program.instance(values)
+            try:
+                found = program.instance(values)
+            except OutOfMemoryError:
+                self._free_instances()  # rows and images of other sizes are memory of their own
+                found = program.instance(values)
             if program.arena.generation != before:  # nobody else uses the memory of the others any more
                 self._let_instances_go()
             self._retain(key, found)
         else:
             self._instances.move_to_end(key)
+        self._latest = found
         return found
 
     def _retain(self, key: tuple[Any, ...], instance: Instance) -> None:
@@ -210,11 +256,18 @@ class OpenSession(Session):
 
     def _let_instances_go(self) -> None:
         self._instances.clear()
+        self._latest = None
         self._forget_shapes()
+
+    def _free_instances(self) -> None:
+        """Release the memory of all instances that are not in use."""
+        self._let_instances_go()
+        gc.collect()  # Sessions refer to what refers to them
 
     def _forget_shapes(self) -> None:
         self._by_shapes.clear()
         self._shapes_of.clear()
+        self._progressions.forget()
 
     @takes_lock
     def prepare(self, **sizes: int | Sequence[int]) -> None:
@@ -247,7 +300,7 @@ class OpenSession(Session):
 
     @contextmanager
     def hold_scopes(self) -> Iterator[None]:
-        instance = next(iter(self._instances.values()), None)
+        instance = self._latest
         if instance is None:
             raise InputError("no size is known yet; bind inputs and run, or call prepare, before hold_scopes")
         with instance.session.hold_scopes():  # holds the scopes of all instances
@@ -270,7 +323,7 @@ class OpenSession(Session):
     def _hold(self, spec: TensorSpec, value: Any) -> None:
         self._check(spec, np.shape(value))
         self._held[spec.name] = value
-        self._settled = False
+        self._is_set(spec.name)
 
     def _spec(self, name: str | int) -> TensorSpec:
         return _find("input", name, self._specs)
@@ -306,10 +359,11 @@ class OpenSession(Session):
         if self._states.has(spec):
             raise InputError(f"{spec.name!r} is a recurrent state, whose memory swaps at each run; use get_output")
         self._held_outputs[spec.name] = memory_for(spec, out, is_input=False)
-        self._settled = False
+        self._is_set(spec.name)
 
-    def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-        """Returns the program's name and its dimensions by name, for inputs with the shapes ``given`` (no states)."""
+    def _sizes(self, arguments: Sequence[Any]) -> tuple[str, dict[str, int]]:
+        """Returns the program's name, and its dimensions by name, for ``arguments``, one for each input but states."""
+        given = {spec.name: value for spec, value in zip(self._given, arguments, strict=True)}
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: elements_of(given[name]) for name in self._read_at_runs}
         programs = self._programs_for(shapes.values())
@@ -326,49 +380,75 @@ class OpenSession(Session):
 
         return first_that_fits(programs_of(programs, elements) if self._read_at_runs else list(programs), look)
 
-    def _given_inputs(self) -> list[TensorSpec]:
-        """Returns the inputs that callers give: all except states."""
-        return [spec for spec in self.inputs if not self._states.has(spec)]
-
     def _settle(self) -> Session:
         """Returns the Session of the instance for what is bound, with that bound to it."""
         if self._settled and self._now is not None and self._by_shapes_alone:
             return self._now.session
-        names, held = self._given_names, self._held
+        held = self._held
         if self._group is not None:
             self._give_lengths(self._group)
-        try:
-            given = [held[name] for name in names]
-        except KeyError:
-            missing = ", ".join(repr(name) for name in names if name not in held)
-            raise InputError(f"nothing is bound to input {missing}; bind it before run()") from None
-        found = self._of(given)
-        if self._settled and found is self._now:
+        if self._arguments is None:
+            try:
+                given = [held[spec.name] for spec in self._given]
+            except KeyError:
+                missing = ", ".join(repr(spec.name) for spec in self._given if spec.name not in held)
+                raise InputError(f"nothing is bound to input {missing}; bind it before run()") from None
+            self._arguments = given, tuple(map(np.shape, given))
+        found = self._of(*self._arguments)
+        now = self._now
+        if self._settled and found is now:
             return found.session
-        if self._settled and self._now is not None and found.session is self._now.session and found.keeps_bindings():
-            self._settled = False  # until that is done
-            session = found.for_runs()
-            self._now, self._settled = found, True
-            return session
-        if self._now is not None and self._now.session is not found.session:
-            let_results_go(self._now.session)
+        self._settled = False  # until that is done
+        if now is None or now.session is not found.session:
+            self._stale = None
+            if now is not None:
+                let_results_go(now.session)
         session = found.for_runs()
-        for name, value in self._held.items():
-            if name in self._by_value:
-                set_owned_input(session, name, value)
-            else:
-                session.set_input_zero_copy(name, value)
-        for index, out in self._held_outputs.items():
-            session.set_output_zero_copy(index, out)
+        try:
+            self._bind_held(session)
+        except OutOfMemoryError:
+            self._now = now = self._stale = None  # inputs in rows are memory of their own, too
+            self._free_instances()
+            self._bind_held(session)
         self._now, self._settled = found, True
         return session
 
+    def _bind_held(self, session: Session) -> None:
+        """Bind to runs of ``session`` what is held, unless that is bound already."""
+        stale = self._stale
+        if stale is not None and not stale and is_complete(session):
+            return
+        for name, value in self._held.items():
+            if stale is None or name in stale or not has_binding(session, name):
+                if name in self._by_value:
+                    set_owned_input(session, name, value)
+                else:
+                    session.set_input_zero_copy(name, value)
+        for name, out in self._held_outputs.items():
+            if stale is None or name in stale or not has_binding(session, name, of_output=True):
+                session.set_output_zero_copy(name, out)
+        self._stale = set()
+
+    def _is_set(self, name: str) -> None:
+        """Note that the value held for input or output ``name`` is new."""
+        self._settled, self._arguments = False, None
+        if self._stale is not None:
+            self._stale.add(name)
+
     def _give_lengths(self, group: StateGroup) -> None:
-        """Give runs the inputs that say how many steps the state has."""
-        for name, value in group.lengths().items():
-            self._held[name] = value
-            self._by_value.add(name)
-            self._settled = False
+        """Give runs the inputs that say how many steps the state has, in arrays of this Session: what reads them in
+        place reads the new number.
+        """
+        owned = self._length_arrays
+        is_new = not owned
+        if is_new:
+            owned.update(group.lengths())
+            self._held.update(owned)
+            self._by_value.update(owned)
+        for name, array in owned.items():
+            array.fill(group.length)
+            if is_new or self._now is None or not is_read_in_place(self._now.session, name):
+                self._is_set(name)
 
     # Runs -------------------------------------------------------------------------------------------------------
 
@@ -403,18 +483,24 @@ class OpenSession(Session):
             if self._group is not None:
                 return self._call_with_state(self._group, arrays, out)
             try:
-                known = self._by_shapes.get(tuple(map(_shape_of, arrays)))
+                shapes = tuple(map(_shape_of, arrays))
+                known = self._by_shapes.get(shapes)
             except (AttributeError, TypeError):  # lists, mappings; shapes of foreign arrays that are no tuples
-                known = None
-            if known is not None:  # the same as below, inlined, as each 100 ns counts
+                shapes, known = None, None
+            instance = None
+            if known is not None:
                 key, instance = known
                 self._instances.move_to_end(key)
+                self._latest = instance
+            elif self._by_shapes_alone and shapes is not None:
+                instance = self._expected(shapes, (), (), arrays)
+            if instance is not None:  # the same as below, inlined, as each 100 ns counts
                 session = instance.for_calls()
                 results = session(*arrays, out=out)
                 if instance is not self._now:
                     let_calls_go(session)
                 return results
-            specs = self._given_inputs()
+            specs = self._given
             if len(arrays) == 1 and isinstance(arrays[0], Mapping):
                 given = dict(arrays[0])
                 given |= {spec.name: memory_for(spec, given[spec.name]) for spec in specs if spec.name in given}
@@ -435,7 +521,7 @@ class OpenSession(Session):
 
     def _call_with_state(self, group: StateGroup, arrays: Sequence[Any], out: Any) -> Any:
         """Returns the results of a call that continues the state, which gives its lengths itself."""
-        lengths, specs = group.lengths(), self._given_inputs()
+        lengths, specs = group.lengths(), self._given
         names = [spec.name for spec in specs if spec.name not in lengths]
         by_name = len(arrays) == 1 and isinstance(arrays[0], Mapping)
         values = in_order("input", arrays[0], names) if by_name else arrays
@@ -539,17 +625,32 @@ class OpenSession(Session):
         self._settle().register_buffers(name, values)
 
     @takes_lock
-    def set_params(self, values: Mapping[str, Any]) -> None:
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
+        if copy:
+            copies = copies_of_parameters(self.params, values)
+            for session in self._sessions():
+                session.set_params(copies)
+            self._given_params.note_copies(copies)
+            self._forget_spares()
+        else:
+            self._borrow_params(memory_of_parameters(self.params, values))()
+
+    def _borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        for function in self._executable.programs.values():
+            uses = uses_of(self._executable, function)
+            for spec in function.parameters:
+                if spec.name in values:
+                    refuse_copies(spec, uses[spec.name])
+        return partial(self._change_params, [borrow_params(each, values) for each in self._sessions()], values)
+
+    def _sessions(self) -> set[Session]:
+        """Returns the Sessions of all instances."""
         shared = [program.session for program in self._programs.values() if program.session is not None]
-        for session in {*shared, *(each.session for each in self._instances.values())}:
-            session.set_params(values)
-        self._given_params.update(values)
-        if self._spares is not None:
-            self._spares.forget()
+        return {*shared, *(each.session for each in self._instances.values())}
 
     @takes_lock
     def get_params(self) -> dict[str, Tensor]:
-        return self._last().session.get_params()
+        return current_parameters(self._executable, self._given_params)
 
     @takes_lock
     def _bind_pair(self, output: str | int, input: str | int) -> None:
@@ -560,41 +661,53 @@ class OpenSession(Session):
     def _bind_specs(self, source: TensorSpec, target: TensorSpec) -> None:
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
-        given = self._given_inputs()
-        self._given_names = [spec.name for spec in given]
-        self._places_of_read = [at for at, spec in enumerate(given) if spec.elements]
-        self._settled = False
+        self._given = [spec for spec in self.inputs if not self._states.has(spec)]
+        self._places_of_read = [at for at, spec in enumerate(self._given) if spec.elements]
+        self._settled, self._stale, self._arguments = False, None, None
         self._forget_shapes()
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(array_of(self._held.pop(target.name)), order="C"))
 
     @takes_lock
-    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
-        from landbridge.session.state import first_state, further_state, group_of
+    def _bind_states(self, request: StateRequest) -> State:
+        from landbridge.session.state_binding import first_state, further_state
+        from landbridge.session.state_places import argument_places
 
+        held = {**self._held, **self._held_outputs}
+        bound: dict[str, Tensor] = {}
+        places: dict[str, DeviceBinding] = {}
+        if request.memory is not None:
+            bound = {n: v if isinstance(v, Tensor) else asarray(array_of(v)) for n, v in held.items()}
+            places = argument_places(self._executable, self._options)
         if self._group is not None:
-            return further_state(self._group, pairs, capacity)
+            return further_state(self._group, self._executable, request, bound, places)
 
-        def bind(output: TensorSpec, input: TensorSpec) -> None:
-            self._held.pop(input.name, None)
-            self._bind_specs(output, input)
+        def bind(
+            specs: Sequence[tuple[TensorSpec, TensorSpec]], memory: Sequence[Halves] | None, sizes: Mapping[str, int]
+        ) -> None:
+            for output, input in specs:
+                self._held.pop(input.name, None)
+                self._bind_specs(output, input)
+            self._states.put(memory, sizes, is_given=memory is not None)
 
-        known = self._states.pairs
-        state = first_state(self._executable, self._entry, self._states, pairs, capacity, known, bind)
-        self._group = group_of(state)
+        state, self._group = first_state(
+            self._executable, self._entry, self._states, request, self._states.pairs, bound, places, bind
+        )
         return state
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        if self._now is None and self._instances:  # nothing was bound: those of the sizes prepared or called last
-            return next(reversed(self._instances.values())).planned_memory
+        if (
+            self._now is None and self._latest is not None
+        ):  # nothing was bound: those of the sizes prepared or called last
+            return self._latest.planned_memory
         return self._last().planned_memory
 
 
 def elements_of(value: Any) -> list[int]:
     """Returns the elements of an input of integers, in order."""
-    array = array_of(value)
+    array = value if type(value) is np.ndarray else array_of(value)
     if array.dtype.kind not in "iub":
         raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
     return cast(list[int], array.reshape(-1).tolist())

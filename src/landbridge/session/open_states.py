@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from landbridge.errors import InputError, ShapeError
+from landbridge.errors import InputError, ShapeError, ZeroCopyError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
@@ -34,7 +34,7 @@ class OpenStates:
     that ran last, or set since then.
 
     A Session has two buffers for a state, which swap, or one that kernels update. Where instances share a Session,
-    nothing is copied when sizes change. An instance with its own Session adopts the memory where the host uses it in
+    nothing is copied when sizes change. An instance with its own Session adopts the memory where it uses it in
     place, else it copies the values.
     """
 
@@ -43,14 +43,18 @@ class OpenStates:
         #: The Session whose memory has the values, and their shapes there.
         self.shapes: tuple[tuple[int, ...], ...] = ()
         self.holder: Session | None = None
+        #: The instance that the next run continues, if it is one of these sizes.
+        self._instance: Instance | None = None
         self._given: dict[str, Any] = {}
         #: Memory that the next run takes over, in place of the holder's; None: memory of its own.
         self._pending: tuple[Halves, ...] | None = None
+        #: Whether that is memory of the application, which is not copied.
+        self._is_given = False
         #: Whether the next run begins with new memory.
         self._is_new = False
         #: Dimensions that the state declares, by name.
         self._sizes: dict[str, int] = {}
-        #: The Session that allocates further memory, once there is one.
+        #: The Session that allocates further memory until one runs again.
         self._allocating: Session | None = None
         #: How many of the pairs each Session has.
         self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
@@ -63,7 +67,7 @@ class OpenStates:
             if self.has(spec):
                 raise InputError(f"{spec.name!r} is a recurrent state already")
         check_halves(output, input)
-        self.pairs = (*self.pairs, (output, input))
+        self.pairs, self._instance = (*self.pairs, (output, input)), None
 
     def has(self, spec: TensorSpec) -> bool:
         """Returns whether ``spec`` is the input or the output of a state."""
@@ -81,12 +85,13 @@ class OpenStates:
             return self._pending
         return state_memory(self.holder)
 
-    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
+    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int], *, is_given: bool = False) -> None:
         """Let the next run continue with ``memory``, a pair of Tensors for each state; None: with new memory, zeroed.
 
         ``sizes`` are the dimensions that the state determines (its capacity), by name. Values that were set are
-        dropped.
+        dropped. With ``is_given``, a run that cannot use the memory in place raises ZeroCopyError.
         """
+        self._is_given = is_given
         self._pending, self._is_new = None if memory is None else tuple(memory), memory is None
         self._sizes, self._given = dict(sizes), {}
         if self.holder is not None:
@@ -153,10 +158,15 @@ class OpenStates:
         The ledger's cause is ``set_input``. Raises InputError, before anything is copied, that names a state whose
         shape differs there.
         """
-        session, holder, inputs = instance.session, self.holder, [spec for _, spec in self.pairs]
+        session, holder = instance.session, self.holder
+        if instance is self._instance and session is holder and not self._given:
+            return
+        inputs = [spec for _, spec in self.pairs]
         then = tuple(instance.shape_of(spec) for spec in inputs)
         pending = self._pending
+        instance.slide_states()
         if session is holder and then == self.shapes and not self._given:
+            self._instance = instance
             return
         begins = self._is_new and self._known.get(session, 0) == 0
         for i in range(self._known.get(session, 0), len(self.pairs)):
@@ -186,7 +196,8 @@ class OpenStates:
                     session.set_input(spec.name, values[spec.name])
         for name, value in self._given.items():
             session.set_input(name, value)
-        self.holder, self.shapes, self._given = session, then, {}
+        self.holder, self.shapes, self._given, self._instance = session, then, {}, instance
+        self._allocating = None
         self._pending, self._is_new = None, False
 
     def _take_pending(
@@ -204,6 +215,11 @@ class OpenStates:
         if all(may_take_state(session, number, halves) for number, halves in enumerate(pending)):
             instance.take_states(inputs, pending)
             return
+        if self._is_given:
+            raise ZeroCopyError(
+                "a run of these sizes does not use the memory of the state in place; make a State without memory=, "
+                "and copy with state.assign(values, length)"
+            )
         instance.take_states(inputs, [allocate_state(session, number, shape) for number, shape in enumerate(shapes)])
         for spec, halves in zip(inputs, pending, strict=True):
             session.set_input(spec.name, halves[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
@@ -17,7 +17,10 @@ from landbridge.process.background_threads import check_threads
 from landbridge.process.exhaustion import raise_exhaustion
 from landbridge.process.process_bound import ProcessBound
 from landbridge.process.usable_cores import usable_cores
+from landbridge.session.given_parameters import copies_of_parameters
 from landbridge.session.segmented_session import Session
+from landbridge.session.session import borrow_params, memory_of_parameters
+from landbridge.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing import Self  # new in Python 3.11
@@ -53,7 +56,7 @@ class Pool(ProcessBound):
         self._name = f"Pool({self._sessions[0]}, n={count})"
         self._most = count + most
         self._capacity = threading.Semaphore(self._most)
-        self._order = threading.Lock()
+        self._order, self._changing = threading.Lock(), threading.Lock()
         check_threads(count)
         self._threads = ThreadPoolExecutor(count, "landbridge-pool")
         self._delivery = _Delivery()
@@ -91,6 +94,45 @@ class Pool(ProcessBound):
             raise
         future.add_done_callback(lambda done: self._over(done, ticket))
         return future
+
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
+        """Give the weights of all Sessions new values, as ``Session.set_params`` does, between two runs.
+
+        Waits until the submitted runs and their callbacks are over, and delays those that are submitted until then. A
+        callback must not call it, as it would wait for itself. With ``copy=False`` all Sessions share the memory of
+        ``values``. Raises what
+        ``Session.set_params`` raises, and then changes none.
+        """
+        with self._idle() as sessions:
+            if copy:
+                copies = copies_of_parameters(sessions[0].params, values)
+                for session in sessions:
+                    session.set_params(copies)
+            else:
+                memory = memory_of_parameters(sessions[0].params, values)
+                for change in [borrow_params(session, memory) for session in sessions]:
+                    change()
+
+    def get_params(self) -> dict[str, Tensor]:
+        """Returns the weights that ``set_params`` may replace, as ``Session.get_params`` does; waits as that does."""
+        with self._idle() as sessions:
+            return sessions[0].get_params()
+
+    @contextmanager
+    def _idle(self) -> Iterator[tuple[Session, ...]]:
+        """Wait until no run is submitted; yields all Sessions, and no run begins before the end of the block."""
+        if self._is_left_behind():
+            raise ForkedDeviceError(f"{self._name} is of the parent process; make a new one in the child")
+        with self._changing:
+            taken = 0
+            try:
+                for _ in range(self._most):
+                    self._capacity.acquire()
+                    taken += 1
+                yield tuple(self._sessions)
+            finally:
+                for _ in range(taken):
+                    self._capacity.release()
 
     def map(self, inputs: Iterable[Any]) -> Iterator[Any]:
         """Yields the outputs for each of ``inputs``, in order: an array, a tuple with one for each input, or a mapping

@@ -17,7 +17,7 @@ class ProgramStates:
     def take(self) -> tuple[Halves, ...] | None:
         return self._states.memory()
 
-    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
+    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int], *, is_given: bool = False) -> None:
         states = self._states
         if memory is None:
             memory = [states.allocate(number, target.shape) for number, (_, target) in enumerate(states.pairs)]

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.dtypes import dtype_name, stored_dtype
 from landbridge.errors import ShapeError
 from landbridge.executable.bound_sizes import BoundSizes, says_dimension
 from landbridge.executable.executable import Executable
@@ -22,9 +22,12 @@ from landbridge.session.body_iterations import BodyIterations
 from landbridge.session.loop_steps import LoopSteps
 from landbridge.session.open_arguments import argument, array_of
 from landbridge.session.open_session import OpenSession, elements_of
-from landbridge.session.session import Session
+from landbridge.session.session import Session, borrow_params
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.tensor import Tensor
 from landbridge.vm.host_functions import HostFunction
+
+_T = TypeVar("_T")
 
 #: A function that makes the Session of the program's function of that name.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
@@ -87,17 +90,31 @@ class SegmentSteps:
                 sizes.add(spec, shape)
             if spec.elements:
                 sizes.add_elements(spec, elements_of(given[spec.name]))
-        for spec in self._checked:
-            sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
         values, known = dict(given), sizes.values
         guards: Sequence[SizeGuard] = self._guards
+        checked: Sequence[TensorSpec] = self._checked
         for piece, calls in self._steps:
+            checked = _compared(checked, sizes, given)
             guards = _held(guards, known)
             if piece is not None:
                 values |= piece.run(values, known, borrowed)
             for call in calls:
                 call.run(values, known)
         return values
+
+
+def _compared(specs: Sequence[TensorSpec], sizes: BoundSizes, given: Mapping[str, Any]) -> list[TensorSpec]:
+    """Checks the inputs ``specs`` whose dimensions are all in ``sizes``; returns the others, which data decide later.
+
+    Raises ShapeError for one that does not fit.
+    """
+    left = []
+    for spec in specs:
+        if dimensions_of([*spec.shape, *spec.elements]).keys() <= sizes.values.keys():
+            sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
+        else:
+            left.append(spec)
+    return left
 
 
 def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
@@ -135,9 +152,17 @@ class ProgramPiece:
             self.session.prepare(**{name: each for name, each in sizes.items() if name in known})
 
     def set_params(self, values: Mapping[str, Any]) -> None:
-        mine = {spec.name for spec in self.session.params}
-        if mine & values.keys():
-            self.session.set_params({name: value for name, value in values.items() if name in mine})
+        if mine := self._mine(values):
+            self.session.set_params(mine)
+
+    def borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        """Returns a function that binds those of ``values`` that are weights of the piece in place."""
+        return borrow_params(self.session, self._mine(values))
+
+    def _mine(self, values: Mapping[str, _T]) -> dict[str, _T]:
+        """Returns those of ``values`` that are weights of the piece."""
+        names = {spec.name for spec in self.session.params}
+        return {name: value for name, value in values.items() if name in names}
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
         """Returns the outputs of the function by name, for the inputs of it that ``values`` has by name.
@@ -170,7 +195,14 @@ class ProgramPiece:
         ``known``.
         """
         spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
-        return np.array([_at(e, known) for e in spec.elements], np.int64)
+        try:
+            return np.array([_at(e, known) for e in spec.elements], np.int64)
+        except KeyError as error:
+            raise ShapeError(
+                f"{self.session.executable.functions['main'].outputs[0].name!r} is computed from an extent of an input "
+                f"that has to be an expression of {error.args[0]!r}, which data decide later; compile with shapes= "
+                "that have numbers for it"
+            ) from error
 
 
 class _Call:
@@ -309,5 +341,5 @@ def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str,
         shape = tuple(_at(extent, known) for extent in spec.shape)
         if 0 not in shape:
             return None
-        outputs[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
+        outputs[spec.name] = np.zeros(shape, stored_dtype(spec.dtype))
     return outputs

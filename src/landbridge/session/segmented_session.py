@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,15 +13,16 @@ import numpy as np
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import TensorSpec, parameter_constant
+from landbridge.executable.parts import TensorSpec
 from landbridge.executable.segments import segments_of
 from landbridge.memory import ledger
 from landbridge.process.available_memory import limited_to
 from landbridge.process.exhaustion import raise_exhaustion
+from landbridge.session.given_parameters import GivenParameters, copies_of_parameters, current_parameters
 from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.open_session import OpenSession
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
-from landbridge.session.session import Session, spares_of
+from landbridge.session.session import Session, memory_of_parameters, spares_of
 from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
@@ -36,6 +38,7 @@ from landbridge.vm.token_lock import NOBODY
 
 if TYPE_CHECKING:
     from landbridge.session.state import State
+    from landbridge.session.state_request import StateRequest
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
@@ -62,7 +65,7 @@ class SegmentedSession(Session):
             segments_of(executable), main.inputs, main.guards, lambda name: ProgramPiece(executable, name, options)
         )
         self._memory_limit = options["memory_limit"]
-        self._given_params: dict[str, Any] = {}
+        self._given_params = GivenParameters()
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._held: dict[str, Any] = {}
         #: Inputs that are the application's memory, used in place.
@@ -138,7 +141,7 @@ class SegmentedSession(Session):
         self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
 
     @takes_lock
-    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
+    def _bind_states(self, request: StateRequest) -> State:
         self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
 
     @contextmanager
@@ -158,24 +161,22 @@ class SegmentedSession(Session):
             piece.prepare(sizes)
 
     @takes_lock
-    def set_params(self, values: Mapping[str, Any]) -> None:
-        known = {spec.name for spec in self.params}
-        for name in values:
-            if name not in known:
-                raise _unknown("parameter", name, self.params)
-        for piece in self._steps.pieces():
-            piece.set_params(values)
-        self._given_params.update((name, np.array(array_of(value), order="C")) for name, value in values.items())
-        if self._spares is not None:
-            self._spares.forget()
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
+        if copy:
+            copies = copies_of_parameters(self.params, values)
+            for piece in self._steps.pieces():
+                piece.set_params(copies)
+            self._given_params.note_copies(copies)
+            self._forget_spares()
+        else:
+            self._borrow_params(memory_of_parameters(self.params, values))()
+
+    def _borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        return partial(self._change_params, [piece.borrow_params(values) for piece in self._steps.pieces()], values)
 
     @takes_lock
     def get_params(self) -> dict[str, Tensor]:
-        first = {spec.name: self._executable.constants[parameter_constant(spec.name)] for spec in self.params}
-        now = {name: self._given_params.get(name, value).view() for name, value in first.items()}
-        for array in now.values():
-            array.flags.writeable = False
-        return {name: Tensor.from_numpy_view(array) for name, array in now.items()}
+        return current_parameters(self._executable, self._given_params)
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
 
-from landbridge.device.api import Device
+from landbridge.device.api import Device, EventFile
+from landbridge.device.fence import Fence
 from landbridge.device.protocols import AccessMode
 from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
@@ -30,9 +31,14 @@ from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.process.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.process.process_bound import ProcessBound
 from landbridge.process.usable_cores import usable_cores
+from landbridge.session.fence_waits import sole_device, wait_for
+from landbridge.session.given_parameters import GivenParameters, named_values
+from landbridge.session.length_checks import LengthChecks
 from landbridge.session.session_options import check_no_time_limit, checked_limit, checked_threads
+from landbridge.session.state_request import StateRequest
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
+from landbridge.vm.argument import parameter_tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram, read_only
@@ -42,7 +48,7 @@ from landbridge.vm.frame import Execute, Frame
 from landbridge.vm.host_access import host_access
 from landbridge.vm.named import in_order
 from landbridge.vm.slot import Slot
-from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_keyword, unknown_slot
+from landbridge.vm.slot_names import by_name_and_index, find_slot, find_spec, unknown_keyword, unknown_slot
 from landbridge.vm.spares import Spares
 from landbridge.vm.thread_pool import is_exiting, thread_count
 from landbridge.vm.token_lock import NOBODY
@@ -51,7 +57,8 @@ if TYPE_CHECKING:
     from landbridge.session.state import State
     from landbridge.session.state_group import Halves, StateGroup
     from landbridge.vm.planned_memory import PlannedMemory
-    from landbridge.vm.resizing import Resizing, SizeFit
+    from landbridge.vm.resizing import Resizing
+    from landbridge.vm.size_fit import SizeFit
 
 _ndarray = np.ndarray
 #: The program of a Session without open dimensions.
@@ -93,6 +100,8 @@ class Session(ProcessBound):
 
     #: Returns the class for programs that are open or cut where data decide sizes, or with a ``time_limit``. The
     #: package sets it, as those classes import this module.
+    #: The device that runs all of the program; None where several do, or the CPU.
+    _kernel_device: Device | None = None
     _kind_for: ClassVar[Callable[..., type[Session]] | None] = None
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
@@ -135,12 +144,13 @@ class Session(ProcessBound):
         self._program = program = BoundProgram(
             executable, bindings, threads, entry, access, arena, checked_limit(memory_limit)
         )
+        self._kernel_device = sole_device(executable, bindings)
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)
         self._outputs = by_name_and_index(frame.outputs)
         self._parameters = {slot.spec.name: slot for slot in frame.parameters}
         self._background = BackgroundRuns(entry)
-        self._given_params: dict[str, Any] = {}
+        self._given_params = GivenParameters()
         self._spares: Spares[Session] | None = None
         if arena is None:
             self._spares = spares_of(
@@ -153,6 +163,8 @@ class Session(ProcessBound):
         self._written: tuple[Slot, ...] = frame.outputs
         self._has_states = False
         self._group: StateGroup | None = None
+        #: Of caches whose lengths are values of the run, where no State checks them.
+        self._lengths = LengthChecks(_MAIN, executable) or None
 
     @property
     def executable(self) -> Executable:
@@ -250,7 +262,7 @@ class Session(ProcessBound):
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
             end = address + slot.nbytes
             for other in self._written:
-                if address < other.end and other.address < end:
+                if (address < other.end and other.address < end) or other.slides is not None:
                     slot.check_no_overlap(address, other, other.address)
             if type(owner) is not _ndarray:
                 self._program.runs.bind(slot, address, owner)
@@ -290,26 +302,54 @@ class Session(ProcessBound):
         return self._program.runs.bind_owned(slot) if slot.owner is None else slot.tensor()
 
     @takes_lock
-    def set_params(self, values: Mapping[str, Any]) -> None:
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
         """Give weights new values, by their names in the model; the next run uses them.
 
         Only weights named by ``compile(..., mutable=)`` can be replaced, for this Session alone: the Executable keeps
         its own. Values are copied, as by ``set_input``; the ledger's cause is ``set_params``. Raises InputError when
         one does not fit, and then changes none.
+
+        With ``copy=False`` nothing is copied: weights are bound to the memory of ``values``, as by
+        ``set_input_zero_copy``, and each run reads what is there when it starts. Any number of Sessions may share that
+        memory, which is kept alive while bound. Raises ZeroCopyError for memory that cannot be used in place, and for a
+        weight of which kernels read a packed copy; it names kernel and layout, and none is changed then.
         """
-        found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
+        if not copy:
+            self._borrow_params(memory_of_parameters(self.params, values))()
+            return
+        named = named_values(values).items()
+        found = [(find_slot("parameter", name, self._parameters), value) for name, value in named]
         self._program.set_parameters(found)
-        self._given_params.update((slot.spec.name, slot.tensor()) for slot, _ in found)
+        self._given_params.note_copies({slot.spec.name: slot.tensor() for slot, _ in found})
+        self._forget_spares()
+
+    def _borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        """Returns a function that binds the weights ``values`` in place; raises, and changes nothing, where one cannot
+        be.
+        """
+        change = self._program.borrow_parameters([(self._parameters[name], value) for name, value in values.items()])
+        return partial(self._change_params, [change], values)
+
+    def _change_params(self, changes: Sequence[Callable[[], object]], values: Mapping[str, Tensor]) -> None:
+        for change in changes:
+            change()
+        self._given_params.note_bound(values)
+        self._forget_spares()
+
+    def _forget_spares(self) -> None:
         if self._spares is not None:
             self._spares.forget()
 
     @takes_lock
     def get_params(self) -> dict[str, Tensor]:
-        """Returns the weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
+        """Returns the weights that ``set_params`` may replace, as Tensors over their memory, by name.
 
-        They also show later values, once ``set_params`` has given the Session memory of its own.
+        Weights that ``set_params(copy=False)`` bound are the memory of the caller, writable unless it was given
+        read-only; what is written there counts from the next run on. All others are read-only, as kernels may read a
+        packed copy of them. They also show later values, once ``set_params`` has given the Session memory of its own.
         """
-        return {name: read_only(slot.tensor()) for name, slot in self._parameters.items()}
+        own = {name: read_only(slot.tensor()) for name, slot in self._parameters.items()}
+        return own | self._given_params.bound
 
     @takes_lock
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
@@ -321,7 +361,7 @@ class Session(ProcessBound):
         address, owner = runs.borrow(slot, out)
         if slot.partner is not None:
             raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
-        runs.check_no_overlap(slot, address, (*runs.frame.inputs, *runs.frame.outputs))
+        runs.check_no_overlap(slot, address, runs.frame.slots)
         runs.bind(slot, address, owner)
 
     @takes_lock
@@ -364,6 +404,8 @@ class Session(ProcessBound):
                 self._run_frame.wait_queued()
             if self._group is not None:
                 self._group.begin(_MAIN, {}, self._bound_value)
+            elif self._lengths is not None:
+                self._lengths.check(self._bound_value)
             execute = self._execute
             if self._listed is not None and ledger.is_active():
                 execute = self._listed
@@ -394,6 +436,26 @@ class Session(ProcessBound):
         if self._group is not None:
             self._group.commit()
 
+    def wait_for(self, fence: Fence | EventFile | int) -> None:
+        """Let the next run use what is bound once ``fence`` is signalled: a Fence, a file descriptor (a sync file, an
+        eventfd), or what has ``fileno()``.
+
+        Returns at once where one device runs the program and waits for such files in its queue (``ExternalFences``);
+        the runs of this thread's current stream come after the fence. Else waits here, interruptibly. All inputs must
+        be bound, those that the fence is for without a copy. Raises InputError for what is no fence and for inputs
+        without a binding, DeviceError for a fence that failed.
+        """
+        if self._kernel_device is not None:
+            self._bind_before_fence()
+        wait_for(self._kernel_device, fence)
+
+    @takes_lock
+    def _bind_before_fence(self) -> None:
+        """Bind what the next run would: the host's access to new memory would wait for the queue, and that for the
+        fence.
+        """
+        self._make_ready()
+
     def run_async(self) -> AsyncRun:
         """Start a run on what is bound and return at once; ``wait(timeout)`` of the result waits for its end.
 
@@ -410,6 +472,8 @@ class Session(ProcessBound):
         self._run_frame.wait_queued()
         if self._group is not None:
             self._group.begin(_MAIN, {}, self._bound_value)
+        elif self._lengths is not None:
+            self._lengths.check(self._bound_value)
         if open_views:
             self._program.runs.check_views()
 
@@ -463,10 +527,15 @@ class Session(ProcessBound):
                 results = list(out)
                 keep = (*keep, *calls.bind_outputs(results))
             if self._has_states:
+                if concerns[0]:
+                    calls.frame.wait_queued()
                 program.states.check_call()
                 if self._group is not None:
                     given = dict(zip([slot.spec.name for slot in calls.inputs], arrays, strict=True))
                     self._group.begin(_MAIN, {}, given.__getitem__)
+            if self._lengths is not None and self._group is None:
+                given = dict(zip([slot.spec.name for slot in calls.inputs], arrays, strict=True))
+                self._lengths.check(given.__getitem__)
             execute = calls.frame.execute
             if calls.frame.listed is not None and ledger.is_active():
                 execute = calls.frame.listed
@@ -506,13 +575,22 @@ class Session(ProcessBound):
     @overload
     def bind_state(self, output: str | int, input: str | int) -> None: ...
     @overload
-    def bind_state(self, output: Mapping[str, str] | None = None, *, capacity: int | None = None) -> State: ...
+    def bind_state(
+        self,
+        output: Mapping[str, str] | None = None,
+        *,
+        capacity: int | None = None,
+        memory: Mapping[str, Any] | None = None,
+        length: int | None = None,
+    ) -> State: ...
     def bind_state(
         self,
         output: str | int | Mapping[str, str] | None = None,
         input: str | int | None = None,
         *,
         capacity: int | None = None,
+        memory: Mapping[str, Any] | None = None,
+        length: int | None = None,
     ) -> State | None:
         """Make outputs of each run the inputs of the next, without a copy.
 
@@ -522,6 +600,13 @@ class Session(ProcessBound):
         the memory begins as zeros, without steps. Called again it makes a further State, of the same outputs. Inputs
         that say how many steps there are get that from the State. Raises InputError where nothing is found, which lists
         inputs and outputs, and where two halves differ.
+
+        ``memory`` is memory of the application, by the name of the input: arrays, Tensors, DLPack producers or buffers
+        that may be written, C-contiguous, of the host, or of the device that runs the program: Tensors of it, or host
+        memory that it imports. Runs read and write it in place; it is kept alive, and nothing
+        is copied or zeroed. ``length`` of its steps are filled. A state that is not updated in place has two, in a
+        tuple: what is read first, and what is written first. Raises InputError for one that does not fit or shares
+        bytes with another, ZeroCopyError for one that cannot be used in place; nothing has changed then.
 
         ``bind_state("h_out", "h_in")`` makes ``output`` of each run the ``input`` of the next, and returns None. They
         are one memory where the program declares them an alias (``compile(alias=)``), else two buffers that swap. The
@@ -534,8 +619,8 @@ class Session(ProcessBound):
                 raise InputError(
                     f"bind_state takes names of inputs by output, or an output and an input, not {input!r}"
                 )
-            return self._bind_states(output, capacity)
-        if input is None or capacity is not None:
+            return self._bind_states(StateRequest(output, capacity, memory, length))
+        if input is None or any(option is not None for option in (capacity, memory, length)):
             raise InputError(
                 f"bind_state({output!r}, {input!r}) takes an output and an input, and no capacity; "
                 f"bind_state({{{output!r}: 'past'}}, capacity=) makes a State of them"
@@ -554,22 +639,31 @@ class Session(ProcessBound):
             self._note_states()
 
     @takes_lock
-    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
+    def _bind_states(self, request: StateRequest) -> State:
         from landbridge.session.program_states import ProgramStates
-        from landbridge.session.state import first_state, further_state, group_of
+        from landbridge.session.state_binding import first_state, further_state
 
+        states, bound = self._program.states, {}
+        slots = (*self._run_frame.inputs, *self._run_frame.outputs)
+        places = {slot.spec.name: slot.binding for slot in slots if slot.binding is not None}
+        if request.memory is not None:
+            states.check_used_in_place()
+            bound = {slot.spec.name: slot.tensor() for slot in slots if slot.owner is not None and slot.partner is None}
         if self._group is not None:
-            return further_state(self._group, pairs, capacity)
-        states = self._program.states
+            return further_state(self._group, self._executable, request, bound, places)
 
-        def bind(output: TensorSpec, input: TensorSpec) -> None:
+        def bind(
+            specs: Sequence[tuple[TensorSpec, TensorSpec]], memory: Sequence[Halves] | None, sizes: Mapping[str, int]
+        ) -> None:
+            pairs = [(self._outputs[output.name], self._inputs[input.name]) for output, input in specs]
             try:
-                states.bind(self._outputs[output.name], self._inputs[input.name])
+                states.bind_all(pairs, memory)
             finally:
                 self._note_states()
 
-        state = first_state(self._executable, self._entry, ProgramStates(states), pairs, capacity, states.pairs, bind)
-        self._group = group_of(state)
+        state, self._group = first_state(
+            self._executable, self._entry, ProgramStates(states), request, states.pairs, bound, places, bind
+        )
         return state
 
     def _note_states(self) -> None:
@@ -579,7 +673,7 @@ class Session(ProcessBound):
 
 
 def spares_of(
-    executable: Executable, entry: Entry, params: Mapping[str, Any], *args: Any, num_threads: int | None, **kwargs: Any
+    executable: Executable, entry: Entry, params: GivenParameters, *args: Any, num_threads: int | None, **kwargs: Any
 ) -> Spares[Session]:
     """Returns further Sessions of ``executable`` for calls that come while the one with ``entry`` and ``params`` is in
     use.
@@ -590,13 +684,28 @@ def spares_of(
     def make() -> Session:
         created = Session(executable, *args, num_threads=threads, **kwargs)
         created._spares = None
-        if params:
+        if created.params:  # else it need not wait for a thread that runs again and again, whose lock is rarely free
             with entry.waited_for():
-                created.set_params(params)
+                params.give(created)
         return created
 
     threads = num_threads or 1
     return Spares(make, lambda: usable_cores() // threads)
+
+
+def memory_of_parameters(specs: Sequence[TensorSpec], values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Returns Tensors over the memory of ``values``, by name; raises InputError for a name that is not in ``specs``,
+    and InputError and ZeroCopyError for memory that cannot be one of them.
+    """
+    named = [(find_spec("parameter", name, specs), value) for name, value in named_values(values).items()]
+    return {spec.name: parameter_tensor(spec, value) for spec, value in named}
+
+
+def borrow_params(session: Session, values: Mapping[str, Tensor]) -> Callable[[], object]:
+    """Returns a function that binds the weights ``values`` of ``session`` in place; raises, and changes nothing, where
+    one cannot be.
+    """
+    return session._borrow_params(values)
 
 
 def bound_program_of(session: Session) -> BoundProgram:
@@ -606,10 +715,20 @@ def bound_program_of(session: Session) -> BoundProgram:
 
 def set_owned_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> None:
     """Bind input ``name`` of ``session`` to ``array``, which nobody writes: in place where the input is host memory."""
-    if session._inputs[name].binding is None:
+    if is_read_in_place(session, name):
         session.set_input_zero_copy(name, array)
     else:
         session.set_input(name, array)
+
+
+def is_read_in_place(session: Session, name: str) -> bool:
+    """Returns whether runs of ``session`` read input ``name`` where the host has it."""
+    return session._inputs[name].binding is None
+
+
+def has_binding(session: Session, name: str, *, of_output: bool = False) -> bool:
+    """Returns whether input, or output, ``name`` of ``session`` is bound for runs."""
+    return (session._outputs if of_output else session._inputs)[name].owner is not None
 
 
 def let_calls_go(session: Session) -> None:
@@ -627,26 +746,33 @@ def let_results_go(session: Session) -> None:
     session._complete = False
 
 
-def resize_runs(session: Session, resizing: Resizing, fit: SizeFit, *, keeps: bool) -> None:
-    """Resize runs of ``session`` to ``fit``; only recurrent states stay bound to inputs and outputs. With ``keeps``,
-    for which their sizes must be the same, all stays.
+def resize_runs(session: Session, resizing: Resizing, fit: SizeFit, before: SizeFit | None) -> None:
+    """Resize runs of ``session`` to ``fit`` from ``before``; None: from any sizes. What is bound to inputs and outputs
+    of other sizes is unbound, except recurrent states.
     """
     runs = session._program.runs
-    if keeps:
-        resizing.set_words(runs.frame, fit)
+    if before is not None and fit.has_io_of(before):
+        resizing.set_words(runs.frame, fit, before)
     else:
-        runs.let_all_go()
-        session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit))
+        changed = resizing.changes(runs.frame, fit)
+        runs.release_for_resize(changed)
+        session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit, changed))
         session._complete = False
     session._execute, session._listed = runs.frame.execute, runs.frame.listed
 
 
-def resize_calls(session: Session, resizing: Resizing, fit: SizeFit, *, keeps: bool) -> None:
-    """Resize calls of ``session`` to ``fit``; ``keeps`` as for ``resize_runs``."""
-    if keeps:
-        resizing.set_words(session._program.calls.frame, fit)
+def resize_calls(session: Session, resizing: Resizing, fit: SizeFit, before: SizeFit | None) -> None:
+    """Resize calls of ``session`` to ``fit`` from ``before``, as ``resize_runs`` does."""
+    frame = session._program.calls.frame
+    if before is not None and fit.has_io_of(before):
+        resizing.set_words(frame, fit, before)
         return
-    session._program.states.resize_calls(partial(resizing.resize, session._program.calls.frame, fit))
+    session._program.states.resize_calls(partial(resizing.resize, frame, fit, resizing.changes(frame, fit)))
+
+
+def is_complete(session: Session) -> bool:
+    """Returns whether all inputs and outputs of ``session`` are bound for the next run."""
+    return session._complete
 
 
 def take_states(session: Session, specs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
@@ -655,6 +781,11 @@ def take_states(session: Session, specs: Sequence[TensorSpec], memory: Sequence[
     With ``memory``, of these shapes, they are bound to that.
     """
     session._program.states.take(specs, memory)
+
+
+def slide_states(session: Session, sizes: Mapping[str, int]) -> None:
+    """Slide windows among the states of ``session`` by what a run with ``sizes`` writes, dimensions by name."""
+    session._program.states.slide_at(sizes)
 
 
 def state_memory(session: Session) -> tuple[Halves, ...]:

@@ -7,6 +7,7 @@ by its number.
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from landbridge.dtypes import dtype as dtype_facts
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 from landbridge.errors import InputError, MissingFileError, UnreadableFileError
 from landbridge.files.output_file import open_output
 from landbridge.records import record
@@ -42,8 +43,9 @@ def write_state(path: str | Path, model: str, length: int | None, parts: Sequenc
     """Write ``values``, an array for each of ``parts``, to the file ``path``: completely, or not at all.
 
     ``length`` is the number of filled steps (None where the states do not grow), ``model`` the name that ``read_state``
-    compares. Raises OutputFileError.
+    compares. Raises OutputFileError, and InputError for what is no path.
     """
+    path = _checked_path("save", path)
     facts = {
         "format": _FORMAT,
         "model": model,
@@ -56,6 +58,12 @@ def write_state(path: str | Path, model: str, length: int | None, parts: Sequenc
             _write(archive, str(number), np.ascontiguousarray(value).reshape(-1).view(np.uint8))
 
 
+def _checked_path(method: str, path: object) -> str:
+    if isinstance(path, str | os.PathLike) and isinstance(found := os.fspath(path), str):
+        return found
+    raise InputError(f"{method} takes the path of a file, not {type(path).__name__}")
+
+
 def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray[Any, Any]) -> None:
     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         np.lib.format.write_array(member, array, allow_pickle=False)
@@ -65,8 +73,9 @@ def read_state(path: str | Path, model: str) -> tuple[int | None, list[StatePart
     """Returns length, parts and arrays of the file ``path``.
 
     Raises MissingFileError or UnreadableFileError where it cannot be read, InputError for what is no state, and for the
-    state of another model than ``model``. No more is read than the header declares.
+    state of another model than ``model``, and for what is no path. No more is read than the header declares.
     """
+    path = _checked_path("load", path)
     try:
         with Path(path).open("rb") as file:
             return _read(file, path, model)
@@ -103,7 +112,7 @@ def _read(
             for extent in part.shape:
                 nbytes *= extent
             content = _member(archive, str(each), nbytes)
-            arrays.append(content.view(numpy_dtype(part.dtype)).reshape(part.shape))
+            arrays.append(content.view(stored_dtype(part.dtype)).reshape(part.shape))
     return length, parts, arrays
 
 

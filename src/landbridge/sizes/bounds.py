@@ -46,6 +46,24 @@ def upper_bound(terms: Terms) -> int | None:
     return None if low is None else -low
 
 
+def without_idle_clamps(terms: Terms) -> Terms:
+    """Returns ``terms`` where each Clamped that never changes its value is that value.
+
+    Such atoms are made on purpose (``as_one``), so that proofs treat a long sum as one.
+    """
+    for atom in atoms(terms):
+        if isinstance(atom, Clamped) and _is_idle(atom):
+            factor, others = _taken_out(terms, atom)
+            if factor:
+                terms = add(others, multiply(factor, atom.terms))
+    return terms
+
+
+def _is_idle(atom: Clamped) -> bool:
+    low, high = lower_bound(atom.terms), upper_bound(atom.terms)
+    return low is not None and low >= atom.low and (atom.high is None or (high is not None and high <= atom.high))
+
+
 @lru_cache(maxsize=1 << 17)
 def _lower(terms: Terms, depth: int) -> int | None:
     number = as_constant(terms)

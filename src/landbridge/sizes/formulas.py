@@ -96,7 +96,8 @@ class SizeFormulas:
                     found = _total(numerator, known) // _total(divisor, known)
                 case _Between(terms, low, high):
                     bound = max(_bound(terms, most), abs(low), abs(high or 0))
-                    found = np.clip(_total(terms, known), low, high)
+                    found = np.maximum(_total(terms, known), low)  # a third of the time of np.clip
+                    found = found if high is None else np.minimum(found, high)
             if bound >= _MOST:
                 raise OverflowError(f"{bound} is not an extent")
             known.append(found)

@@ -258,7 +258,10 @@ def _is_zero(difference: Terms) -> bool | None:
     low, high = bounds.lower_bound(difference), bounds.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
         return False
-    return True if low == high == 0 else None
+    if low == high == 0:
+        return True
+    plain = bounds.without_idle_clamps(difference)
+    return None if plain == difference else _is_zero(plain)
 
 
 def agree(left: Extent, right: Extent) -> bool:

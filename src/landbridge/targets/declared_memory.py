@@ -15,13 +15,24 @@ def memory_kinds(kind: TargetKind, options: Options, declared: object) -> tuple[
     """Returns a MemoryKind for each scope, by default those of ``kind``; raises TargetError for an illegal
     declaration."""
     if declared is None:
-        return kind.memory(options) if kind.memory else ()
+        return _little_endian(kind.name, kind.memory(options) if kind.memory else ())
     if not isinstance(declared, list | tuple):
         raise TargetError(f"target {kind.name!r}: memory must be a list of memory kinds, not {declared!r}")
     kinds = tuple(_memory_kind(kind.name, entry) for entry in declared)
     scopes = [memory.scope for memory in kinds]
     if len(set(scopes)) != len(scopes):
         raise TargetError(f"target {kind.name!r}: a memory scope is stated twice in {scopes}; state each once")
+    return _little_endian(kind.name, kinds)
+
+
+def _little_endian(target_kind: str, kinds: tuple[MemoryKind, ...]) -> tuple[MemoryKind, ...]:
+    """Returns ``kinds``; raises TargetError for one whose numbers are big-endian."""
+    for memory in kinds:
+        if memory.byte_order != "little":
+            raise TargetError(
+                f"target {target_kind!r}: memory {memory.scope!r} holds {memory.byte_order}-endian numbers, and code "
+                "is made for little-endian ones alone; run the model on a little-endian device"
+            )
     return kinds
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from landbridge.records import record
+from landbridge.sizes.size import Extent, Size, at_least
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -37,20 +38,25 @@ class ImageLimits:
     width: int
     formats: tuple[str, ...] | None = None
 
-    def refusal(self, extents: Sequence[int], dtype: str) -> str | None:
+    def refusal(self, extents: Sequence[Extent], dtype: str) -> str | None:
         """Returns why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if
-        there is."""
+        there is, for some sizes of an open program at least."""
         rows, pixels, lanes = extents
         if dtype not in DTYPES:
             return f"elements of {dtype}; legal: {', '.join(DTYPES)}"
-        if lanes not in LANES:
+        if isinstance(lanes, Size) or lanes not in LANES:
             return f"{lanes} elements in a pixel (the axes after the last separator); legal: 1, 2 or 4"
-        if not (1 <= rows <= self.height and 1 <= pixels <= self.width):
+        if not (_may_be(rows, self.height) and _may_be(pixels, self.width)):
             return f"{rows} rows of {pixels} pixels; legal: 1 to {self.height} rows of 1 to {self.width}"
         if self.formats is not None and image_format(dtype, lanes) not in self.formats:
             legal = ", ".join(str(n) for n in LANES if image_format(dtype, n) in self.formats) or "none"
             return f"{lanes} elements of {dtype} in a pixel, which this device has no format for; legal: {legal}"
         return None
+
+
+def _may_be(extent: Extent, most: int) -> bool:
+    """Returns whether ``extent`` is from 1 to ``most``, for some values of the dimensions at least."""
+    return at_least(extent, 1) is not False and at_least(most, extent) is not False
 
 
 def image_limits(target: Target, scope: str) -> ImageLimits | None:

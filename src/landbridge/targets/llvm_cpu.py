@@ -11,6 +11,8 @@ from functools import cache
 from types import ModuleType
 
 from landbridge.errors import TargetError
+from landbridge.instruction_sets.cpus import Vectors
+from landbridge.instruction_sets.registry import canonical_name, instruction_set, is_known, names, usable
 from landbridge.process import llvm_process
 from landbridge.process.helper_process import environment, has_interpreter, python_command
 from landbridge.process.usable_cores import usable_cores
@@ -19,27 +21,29 @@ from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.text.did_you_mean import did_you_mean
 
-#: Instruction sets with code generation, as `landbridge.codegen.relocations` can link it; others are described only.
-BUILT_FOR = ("x86_64", "aarch64")
+#: Instruction sets without a description that have 16 vector registers; the others have 32.
+_FEW_REGISTERS = ("i386", "i686", "arm")
 #: Parts of a triple that name no system.
 _NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
 
-# Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output. Standard error has
-# LLVM's messages: unknown names, or every name if called with "help".
+# Prints the widest vector register that LLVM uses for a CPU of x86-64 as "bits registers" on standard output, or that
+# the CPU is big-endian. Standard error has LLVM's messages: unknown names, or every name if called with "help".
 _PROBE = """
 import sys
 import llvmlite.binding as llvm
 llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
 triple, cpu, features = sys.argv[1:]
 machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
-if cpu != "help":
+if cpu != "help" and str(machine.target_data).startswith("E"):
+    print("big-endian")
+elif cpu != "help":
     module = llvm.parse_assembly(
         'define void @f(ptr %p) #0 { %a = load <16 x float>, ptr %p, align 64 '
         '%b = fadd <16 x float> %a, %a store <16 x float> %b, ptr %p, align 64 ret void } '
         'attributes #0 = { "prefer-vector-width"="512" "min-legal-vector-width"="512" }')
     module.triple = triple
     text = machine.emit_assembly(module)
-    print("512 32" if "%zmm" in text else "256 16" if "%ymm" in text else "128")
+    print("512 32" if "%zmm" in text else "256 16" if "%ymm" in text else "128 16" if "%xmm" in text else "")
 """
 
 
@@ -53,14 +57,6 @@ class Host:
     cores: int
     l1_bytes: int
     l2_bytes: int
-
-
-@record(frozen=True)
-class Vectors:
-    """The vector registers of a CPU: the width of one in bits, and how many there are."""
-
-    bits: int
-    registers: int
 
 
 @cache
@@ -93,8 +89,7 @@ def tell_host() -> None:
 
 def architecture(triple: str) -> str:
     """Returns the instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
-    name = triple.partition("-")[0]
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+    return canonical_name(triple.partition("-")[0])
 
 
 def system(triple: str) -> list[str]:
@@ -114,10 +109,10 @@ def has_glibc(triple: str) -> bool:
 def check_code_is_generated(triple: str) -> None:
     """Raises TargetError for a triple without code generation, before its CPU is looked up."""
     isa = architecture(triple)
-    if isa not in BUILT_FOR:
+    if not is_known(isa):
         raise TargetError(
             f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for "
-            f"{' and '.join(BUILT_FOR)}: {instead_of_triple(triple.split('-'))}"
+            f"{', '.join(names())}: {instead_of_triple(triple.split('-'))}"
         )
     if not has_glibc(triple):
         raise TargetError(f"target 'llvm': {other_system(triple)}")
@@ -132,7 +127,7 @@ def other_system(triple: str) -> str:
     """Returns the message for a triple of another system than Linux with glibc."""
     return (
         f"code is made for Linux with glibc alone, and -mtriple={triple} names another system; legal: "
-        f"-mtriple={architecture(triple)}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists "
+        f"-mtriple={_linux(architecture(triple))} with -mcpu, or the tag of a board: `landbridge targets` lists "
         f"them{_way(system(triple))}"
     )
 
@@ -147,13 +142,25 @@ def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
     return _from_features(isa, features)
 
 
-def _from_features(isa: str, features: Iterable[str]) -> Vectors:
-    on = {name[1:] for name in features if name.startswith("+")}
-    if isa != "x86_64":
-        return Vectors(128, 32)
-    if "avx512f" in on:
-        return Vectors(512, 32)
-    return Vectors(256 if "avx" in on else 128, 16)
+def _from_features(isa: str, features: Iterable[str], cpu: str = "") -> Vectors:
+    """Returns the vector registers of ``cpu`` with ``features``, as its description has them: those of the oldest where
+    it lacks the CPU. Without a name, of a CPU with those features alone.
+    """
+    if not is_known(isa):
+        return _unknown(isa)
+    cpus = instruction_set(isa).cpus
+    on = set(cpus.features_of.get(cpu, cpus.features_of[cpus.oldest])) if cpu else set()
+    for name in features:
+        if name.startswith("+"):
+            on.add(name[1:])
+        else:
+            on.discard(name[1:])
+    return cpus.vectors(on)
+
+
+def _unknown(isa: str) -> Vectors:
+    """Returns the vector registers of an instruction set without a description, for targets that print kernels."""
+    return Vectors(128, 16 if isa in _FEW_REGISTERS else 32)
 
 
 @cache
@@ -170,15 +177,20 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
         name = triple.partition("-")[0]
         raise TargetError(
             f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
-            f"{did_you_mean(name.lower(), BUILT_FOR)}; legal: as in "
-            f"{' or '.join(f'{isa}-linux-gnu' for isa in BUILT_FOR)}{_way(triple.split('-'))}"
+            f"{did_you_mean(name.lower(), names())}; legal: as in "
+            f"{' or '.join(_linux(each.name) for each in usable())}{_way(triple.split('-'))}"
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise TargetError(f"target 'llvm': LLVM has no code generator for -mtriple={triple} -mcpu={cpu}: {reason}")
-    bits, _, registers = done.stdout.strip().partition(" ")
-    isa = architecture(triple)
-    return Vectors(int(bits), int(registers or (16 if isa in ("x86_64", "i386", "i686", "arm") else 32)))
+    if done.stdout.startswith("big-endian"):
+        raise TargetError(
+            f"target 'llvm': CPUs of -mtriple={triple} are big-endian, and kernels are written for little-endian ones "
+            f"alone; legal: as in {' or '.join(_linux(each.name) for each in usable())}"
+        )
+    if found := done.stdout.split():
+        return Vectors(int(found[0]), int(found[1]))
+    return _from_features(architecture(triple), features, cpu)
 
 
 def cpu_names(triple: str) -> list[str]:
@@ -200,13 +212,22 @@ def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
 def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
     """Returns the other triple that has ``name``, else the closest names: of another triple if those are closer."""
     plain = name.lstrip("+-")
-    triples = {other: f"{isa}-linux-gnu" for isa in BUILT_FOR if isa != architecture(triple)
-               for other in _names(f"{isa}-linux-gnu", is_cpu) if other not in known}  # fmt: skip
+    triples: dict[str, str] = {}
+    for isa in (each.name for each in usable()):
+        if isa != architecture(triple):
+            for other in _names(_linux(isa), is_cpu):
+                if other not in known:
+                    triples.setdefault(other, _linux(isa))
     if plain in triples:
         return f", but for {triples[plain]}"
     if did_you_mean(plain, [*known, *triples], most=1) == did_you_mean(plain, triples, most=1):
         return did_you_mean(plain, triples, of=triples)
     return did_you_mean(plain, known)
+
+
+def _linux(isa: str) -> str:
+    """Returns the triple of Linux on an instruction set, as users write it."""
+    return f"{isa}-linux-{instruction_set(isa).environment if is_known(isa) else 'gnu'}"
 
 
 def _names(triple: str, is_cpu: bool) -> list[str]:

@@ -90,9 +90,11 @@ _kinds = Plugins(
     "target kind",
     {
         "c": "landbridge.targets.c:C",
+        "freestanding": "landbridge.targets.freestanding:FREESTANDING",
         "llvm": "landbridge.targets.llvm:LLVM",
         "opencl": "landbridge.targets.opencl:OPENCL",
         "vulkan": "landbridge.targets.vulkan:VULKAN",
+        "wasm": "landbridge.targets.wasm:WASM",
     },
     _kind,
     TargetError,

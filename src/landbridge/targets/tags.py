@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from landbridge.errors import TargetError
+from landbridge.targets.freestanding import CONTROLLERS
 
 _LINUX = "aarch64-unknown-linux-gnu"
+_ARMV7 = "armv7-unknown-linux-gnueabihf"
+_RISCV = "riscv64-unknown-linux-gnu"
 _PC = "x86_64-unknown-linux-gnu"
 
 
-def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
-    """Returns the description of a board with AArch64 cores; caches in KiB, those of one core."""
-    form = {"kind": "llvm", "mtriple": _LINUX, "mcpu": cpu, "num-cores": cores}
+def _board(cpu: str, cores: int, l1: int, l2: int, triple: str = _LINUX) -> dict[str, object]:
+    """Returns the description of a board, with AArch64 cores by default; caches in KiB, those of one core."""
+    form = {"kind": "llvm", "mtriple": triple, "mcpu": cpu, "num-cores": cores}
     return {**form, "l1-bytes": l1 << 10, "l2-bytes": l2 << 10}
 
 
@@ -24,6 +27,13 @@ _TAGS: dict[str, dict[str, object]] = {
     "raspberry-pi-3": _board("cortex-a53", 4, 32, 512),
     "raspberry-pi-4": _board("cortex-a72", 4, 32, 1024),
     "raspberry-pi-5": _board("cortex-a76", 4, 64, 512),
+    # Its Cortex-A53 in a system of 32 bits, for code that Cortex-A7 runs too.
+    "raspberry-pi-zero-2-32": _board("cortex-a7", 4, 32, 512, _ARMV7),
+    "pynq-z2": _board("cortex-a9", 2, 32, 512, _ARMV7),
+    "de10-nano": _board("cortex-a9", 2, 32, 512, _ARMV7),
+    "visionfive-2": _board("sifive-u74", 4, 32, 2048, _RISCV),
+    "banana-pi-f3": _board("spacemit-x60", 8, 32, 512, _RISCV),
+    **{cpu: {"kind": "freestanding", "mcpu": cpu} for cpu in CONTROLLERS if cpu != "generic"},
     "kv260": _board("cortex-a53", 4, 32, 1024),
     "rock-5b": _board("cortex-a76", 4, 64, 512),
     "jetson-orin": _board("cortex-a78ae", 6, 64, 256),

@@ -72,6 +72,12 @@ VULKAN = TargetKind(
         Option("max-workgroup-size-y", "int", "maxComputeWorkGroupSize[1].", default=256, minimum=1),
         Option("max-workgroup-size-z", "int", "maxComputeWorkGroupSize[2].", default=64, minimum=1),
         Option("max-workgroups", "int", "Least of maxComputeWorkGroupCount.", default=65535, minimum=1),
+        Option(
+            "max-loop-iterations",
+            "int",
+            "Iterations of all loops of an invocation after which the driver ends them; no limit when absent.",
+            minimum=1024,
+        ),
         Option("local-memory-bytes", "int", "maxComputeSharedMemorySize, in bytes.", default=32 << 10),
         Option("dedicated-local-memory", "bool", "Whether shared memory is faster than global memory.", default=True),
         Option(

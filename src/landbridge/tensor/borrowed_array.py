@@ -24,16 +24,21 @@ def name_of(dtype: np.dtype[Any]) -> str:
     return name
 
 
+def is_aligned(array: np.ndarray[Any, Any]) -> bool:
+    """Returns whether all elements of ``array`` are at multiples of their size."""
+    return bool(array.flags.aligned) and not any(stride % array.itemsize for stride in array.strides)
+
+
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], int]:
     """Returns the strides of ``array`` in elements, and how many bytes of elements lie before the first one.
 
     Raises ZeroCopyError for elements that are not at multiples of their size.
     """
     itemsize = array.itemsize
-    if not array.flags.aligned or any(stride % itemsize for stride in array.strides):
+    if not is_aligned(array):
         raise ZeroCopyError(
             f"an array at {address_of(array):#x} with strides {array.strides} does not have its elements at "
-            f"multiples of their {itemsize} bytes; copy it with np.ascontiguousarray(array) first"
+            f"multiples of their {itemsize} bytes; copy it with array.copy() first"
         )
     low, _ = reach(array.shape, array.strides)
     return tuple(stride // itemsize for stride in array.strides), -low

@@ -40,14 +40,15 @@ class _Cost(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A request for a dense tensor: ``alignment`` in bytes, and the ``host_access`` that the host must have in
-    place.
+    """A request for a dense tensor: ``alignment`` in bytes, the ``host_access`` that the host must have in place, and
+    whether the memory must be known to be ``contiguous``.
     """
 
     shape: tuple[int, ...]
     dtype: str
     alignment: int
     host_access: HostAccess
+    contiguous: bool | None = None
 
 
 def common_tensor(devices: Sequence[Device], wanted: Wanted) -> Tensor:
@@ -172,6 +173,7 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
         alignment=wanted.alignment,
         granule=unit,
         shared=wanted.host_access != "none",
+        contiguous=wanted.contiguous or False,  # what the devices need of it is checked below
     )
     tensor = Tensor(storage, wanted.dtype, wanted.shape)
     if nbytes and host_device() in devices:

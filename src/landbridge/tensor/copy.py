@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from landbridge.device.answers import truth
 from landbridge.device.api import Device, Event, NdSpace, Space, Stream
@@ -12,7 +12,7 @@ from landbridge.device.event import event_of
 from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.stream import current_stream
-from landbridge.dtypes import dtype, numpy_dtype
+from landbridge.dtypes import dtype, stored_dtype
 from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
@@ -25,9 +25,10 @@ from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.shapes.physical import separators_for
+from landbridge.tensor.granules import GranuleCopier, granule_of, pieces
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.layout import dense_size
-from landbridge.tensor.typed_view import TypedView
+from landbridge.tensor.typed_view import TypedView, ViewText, text_of
 
 _View = TypeVar("_View", bound=TypedView)
 
@@ -49,37 +50,47 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
         raise InputError(f"{cause}: {dst!r} is read-only; give a destination that may be written")
     if src.nbytes == 0:
         return
-    for end in (src, dst):
-        end.storage.check_device()
+    source, target = src.storage, dst.storage
+    source.check_device()
+    target.check_device()
     _check_views(dst, src, cause)
-    copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
-    by_host = host_sees(src, "r") and host_sees(dst, "w")
-    if by_host and (copier is None or _host_is_nearer(src, dst)):
-        with HostView(src, "r") as source, HostView(dst, _writing_mode(dst)) as target:
+    copier, by_host = _copiers(dst, src)
+    if by_host:
+        with HostView(src, "r") as read, HostView(dst, _writing_mode(dst)) as written:
             ledger.copy_array(
-                target,
-                source,
+                written,
+                read,
                 cause=cause,
                 tensor=repr(src),
-                source=str(src.storage.device),
-                destination=str(dst.storage.device),
+                source=str(source.device),
+                destination=str(target.device),
             )
         return
     in_pieces = _in_pieces_of_images(dst, src)
     if copier is not None and not in_pieces:
         _copy_by(copier, dst, src, cause, stream, wait)
         return
-    here, there = src.storage.device, dst.storage.device
+    here, there = source.device, target.device
     if host_device() in (here, there) and not in_pieces:
         raise InputError(
             f"{cause}: neither {here} nor {there} can copy between them and the host cannot view the "
             "memory; the device needs can_copy or host_pointer"
         )
     staged = allocate(host_device(), src.nbytes)
-    array = exported_bytes(staged, readonly=False, subject="a staged copy").view(numpy_dtype(src.dtype))
+    array = exported_bytes(staged, readonly=False, subject="a staged copy").view(stored_dtype(src.dtype))
     staging = type(src).from_numpy_view(array.reshape(src.shape))
     copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
+
+
+def copying_device(dst: TypedView, src: TypedView) -> Device | None:
+    """Returns the device that ``copy_tensor`` lets copy ``src`` to ``dst``, the host's own where the host copies by
+    its views; None where the bytes are staged.
+    """
+    copier, by_host = _copiers(dst, src)
+    if by_host:
+        return host_device()
+    return None if _in_pieces_of_images(dst, src) else copier
 
 
 def copy_to(
@@ -104,16 +115,22 @@ def copy_to(
 def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool = True) -> None:
     source, target = src.storage, dst.storage
     source_region, target_region = source.live_region, target.live_region
+    work = _CopyText(cause, src.nbytes, text_of(src), text_of(dst))
     ledger.announce(
-        src.nbytes, cause=cause, tensor=repr(src), source=str(src.storage.device), destination=str(dst.storage.device)
+        src.nbytes,
+        cause=cause,
+        tensor=work.source,
+        source=source_region.space.device,
+        destination=target_region.space.device,
     )
     _check_overlap(dst, src, cause)
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     if stream is None:
         stream = current_stream(by)
     queue = stream or by
-    source.wait(src_start, src_stop, writes=False, queue=queue)
-    target.wait(dst_start, dst_stop, writes=True, queue=queue)
+    granule = granule_of(source, target)
+    source.wait(src_start - granule + 1, src_stop + granule - 1, writes=False, queue=queue)
+    target.wait(dst_start - granule + 1, dst_stop + granule - 1, writes=True, queue=queue)
     for end, start, stop, writes in ((source, src_start, src_stop, False), (target, dst_start, dst_stop, True)):
         (lend if is_borrowed(end) else before_device_access)(end, start, stop, writes=writes)
     last: Event | None = None  # all of one stream, so that the earlier ones come first
@@ -125,8 +142,9 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
             target.queue(Access(dst_start, dst_stop, True, cause), use)
 
     try:
-        with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}", "copy_data_from_to"):
-            for src_offset, dst_offset, nbytes in _runs(src, dst):
+        runs = _runs(src, dst) if granule == 1 else _granules(src, dst, GranuleCopier(by, stream, granule, cause))
+        with by.state.submitting(work, "copy_data_from_to"):
+            for src_offset, dst_offset, nbytes in runs:
                 ends = region_at(source_region, src_offset), region_at(target_region, dst_offset)
                 found = by.api.copy_data_from_to(*ends, nbytes, stream, (source, target))
                 event = event_of(found, by, "copy_data_from_to")
@@ -137,11 +155,27 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
     if last is not None and ((wait and by_host) or is_borrowed(target)):
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-        QueuedUse(last, queue).wait(cause)
+        try:
+            QueuedUse(last, queue).wait(cause)
+        except BaseException:
+            note()  # it goes on after an interrupt, and the caller may let both ends go
+            raise
     else:
         note()
     if is_borrowed(target):
         take_back(target, dst_start, dst_stop)
+
+
+class _CopyText(NamedTuple):
+    """A copy as messages name it."""
+
+    cause: str
+    nbytes: int
+    source: ViewText
+    target: ViewText
+
+    def __str__(self) -> str:
+        return f"{self.cause} of {self.nbytes} bytes of {self.source} to {self.target}"
 
 
 def _dense(src: TypedView, dst: TypedView) -> tuple[int, int]:
@@ -167,6 +201,17 @@ def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
             dst.byte_offset + sum(i * s for i, s in zip(index, dst.strides, strict=False)) * itemsize,
             run,
         )
+
+
+def _granules(src: TypedView, dst: TypedView, copier: GranuleCopier) -> Iterator[tuple[int, int, int]]:
+    """Yields the parts of ``_runs`` that are whole granules; ``copier`` copies the others."""
+    source, target = src.storage, dst.storage
+    for src_offset, dst_offset, nbytes in _runs(src, dst):
+        for start, size, is_whole in pieces(source, target, src_offset, dst_offset, nbytes):
+            if is_whole:
+                yield src_offset + start, dst_offset + start, size
+            else:
+                copier.copy(source, src_offset + start, target, dst_offset + start, size)
 
 
 def _check_overlap(dst: TypedView, src: TypedView, cause: str) -> None:
@@ -198,10 +243,19 @@ def _copier(src: Space, dst: Space) -> Device | None:
     return None
 
 
+def _copiers(dst: TypedView, src: TypedView) -> tuple[Device | None, bool]:
+    """Returns the device that can copy ``src`` to ``dst``, None without one, and whether the host copies them."""
+    copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
+    by_host = host_sees(src, "r") and host_sees(dst, "w") and (copier is None or _host_is_nearer(src, dst))
+    return copier, by_host
+
+
 def _in_pieces_of_images(dst: TypedView, src: TypedView) -> bool:
     """Returns whether one end is an image, which is copied by whole pixels, and the other is dense in smaller runs."""
     spaces = [end.storage.live_region.space for end in (dst, src) if end.storage.kind.ndim > 2]
     pixels = [space.physical_shape[-1] for space in spaces if isinstance(space, NdSpace)]
+    if not pixels:
+        return False
     run, _ = _dense(src, dst)
     return any(run % (pixel * dtype(src.dtype).itemsize) for pixel in pixels)
 

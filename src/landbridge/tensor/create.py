@@ -11,7 +11,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
-from landbridge.errors import InputError
+from landbridge.errors import InputError, OutOfMemoryError, ScatteredMemoryError
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import GLOBAL_SCOPE, HostAccess, MemoryKind, normalize_host_access
@@ -32,6 +32,7 @@ def empty(
     host_access: HostAccess | AccessMode | None = None,
     axis_separators: Sequence[int] | None = None,
     allocator: Allocator | None = None,
+    contiguous: bool | None = None,
 ) -> Tensor:
     """Returns a new dense Tensor with undefined elements, in ``scope`` of ``device`` (None: the current one).
 
@@ -45,6 +46,10 @@ def empty(
     A list or tuple of devices gives memory that each of them uses in place, of the kind that costs least: the host's or
     one of theirs. ``scope``, ``axis_separators`` and ``allocator`` are for one device only.
 
+    ``contiguous=True``: memory that is known to be physically contiguous, in ``scope``, or for None in the first one
+    that has it. Where that is not known, ScatteredMemoryError says why. None is what the device is for: ``cma`` warns
+    where it does not know, with ScatteredMemoryWarning; False: it does not matter.
+
     Raises InputError for arguments that are not legal, OutOfMemoryError, and ZeroCopyError where devices have no memory
     in common.
     """
@@ -54,34 +59,59 @@ def empty(
         named = {"scope": scope, "axis_separators": axis_separators, "allocator": allocator}
         devices = _several(device, [name for name, value in named.items() if value is not None])
         access = "none" if host_access is None else normalize_host_access(host_access)
-        return common_tensor(devices, Wanted(extents, name, 1 if alignment is None else alignment, access))
+        return common_tensor(devices, Wanted(extents, name, 1 if alignment is None else alignment, access, contiguous))
     where = current_device() if device is None else find_device(device)
-    kind = _kind(where, scope, host_access)
-    separators = separators_for(extents, axis_separators, kind)
-    storage = allocate(
-        where,
-        dense_size(extents, name, separators),
-        scope=kind.scope,
-        alignment=1 if alignment is None else alignment,
-        shared=host_access not in (None, "none"),
-        allocator=allocator,
-    )
-    return Tensor(storage, name, extents, axis_separators=separators)
+    options: dict[str, Any] = {
+        "alignment": 1 if alignment is None else alignment,
+        "shared": host_access not in (None, "none"),
+        "allocator": allocator,
+        "contiguous": contiguous,
+    }
+    if host_access is None and not (contiguous and scope is None):
+        kinds = [where.memory_kind(scope or GLOBAL_SCOPE)]
+    else:
+        kinds = _kinds(where, scope, host_access)
+        kinds = _contiguous_first(where, kinds) if contiguous and scope is None else kinds[:1]
+    refused: list[str] = []
+    for kind in kinds:
+        separators = separators_for(extents, axis_separators, kind)
+        try:
+            storage = allocate(where, dense_size(extents, name, separators), scope=kind.scope, **options)
+        except (OutOfMemoryError, InputError) as error:
+            if not contiguous or len(kinds) == 1:
+                raise
+            refused.append(str(error))
+            continue
+        return Tensor(storage, name, extents, axis_separators=separators)
+    raise ScatteredMemoryError(". ".join(refused))
 
 
-def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:
-    """Returns the kind of ``scope``, or the first one that allows ``host_access``; raises InputError."""
-    if host_access is None:
-        return device.memory_kind(scope or GLOBAL_SCOPE)
-    wanted = normalize_host_access(host_access)
+def _kinds(device: Device, scope: str | None, host_access: str | None) -> list[MemoryKind]:
+    """Returns the kind of ``scope``, or those that allow ``host_access``, the preferred first; raises InputError where
+    there is none.
+    """
+    wanted = "none" if host_access is None else normalize_host_access(host_access)
     known = device.memory_kinds
     kinds = [device.memory_kind(scope)] if scope is not None else [known[GLOBAL_SCOPE], *known.values()]
-    for kind in kinds:
-        if wanted == "none" or kind.host_access in (wanted, "read_write"):
-            return kind
-    found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
+    found = [kind for kind in kinds if wanted == "none" or kind.host_access in (wanted, "read_write")]
+    if found:
+        return list({kind.scope: kind for kind in found}.values())
+    shown = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
     where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
-    raise InputError(f"host_access {host_access!r} requested of {where}; its scopes give: {found}")
+    raise InputError(f"host_access {host_access!r} requested of {where}; its scopes give: {shown}")
+
+
+def _contiguous_first(device: Device, kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
+    """Returns those of ``kinds`` that may be physically contiguous and need no name, those that state it first."""
+    first, *others = kinds
+    able = [
+        kind
+        for kind in others
+        if kind.ndim == first.ndim
+        and not kind.by_name
+        and (kind.physically_contiguous or (device.api.contiguous_by_default and kind.physically_contiguous is None))
+    ]
+    return sorted([first, *able], key=lambda kind: not kind.physically_contiguous)
 
 
 def _several(devices: Sequence[Device | str], named: Sequence[str]) -> list[Device]:

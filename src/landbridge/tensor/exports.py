@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.array_type import Array
+from landbridge.dtypes import stored_dtype
 from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.memory import ledger
 from landbridge.memory.export import exported_bytes
 from landbridge.tensor.typed_view import TypedView
-
-Array = np.ndarray[Any, Any]
 
 
 def check_host_reads(view: TypedView, *, waits: bool) -> None:
@@ -36,7 +35,7 @@ def array_over(view: TypedView, *, readonly: bool, subject: Callable[[], str] | 
     """Returns a new array over the elements, which keeps the bytes in use; the error of a ``free()`` calls it
     ``subject``.
     """
-    dtype = numpy_dtype(view.dtype)
+    dtype = stored_dtype(view.dtype)
     strides = tuple([step * dtype.itemsize for step in view.strides])
     buffer = exported_bytes(view.storage, readonly=readonly, subject=subject)
     return np.ndarray(view.shape, dtype, buffer, view.byte_offset, strides)

@@ -6,6 +6,7 @@ from landbridge.device.api import Device
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.imports import import_range
+from landbridge.tensor.copy import copy_to
 from landbridge.tensor.tensor import Tensor
 
 
@@ -21,5 +22,7 @@ def import_tensor(tensor: Tensor, device: Device, *, writes: bool = True) -> Ten
     if tensor.axis_separators:
         raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
     start, stop = tensor.byte_range
+    if start == stop:
+        return copy_to(tensor, device, "import")  # of no bytes, which drivers import no memory of
     storage = import_range(tensor.storage, start, stop, device, readonly=tensor.readonly, writes=writes)
     return Tensor(storage, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)

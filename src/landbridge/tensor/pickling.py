@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
 import numpy as np
 
 from landbridge.device.registry import device as find_device
-from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.dtypes import dtype_name, stored_dtype
 from landbridge.errors import DeviceError, InputError
 from landbridge.memory import ledger
 from landbridge.memory.allocation import allocate
@@ -114,7 +114,7 @@ def from_bytes(
 def _elements(content: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     found = np.frombuffer(content, np.uint8)
     try:
-        return found.view(numpy_dtype(dtype_name(dtype))).reshape(shape)
+        return found.view(stored_dtype(dtype_name(dtype))).reshape(shape)
     except ValueError as error:
         raise InputError(
             f"a pickled Tensor {dtype}{list(shape)} comes with {found.nbytes} bytes ({error}); give the buffers that "

@@ -31,6 +31,7 @@ from landbridge.tensor.host_view import HostView as _HostView
 from landbridge.tensor.layout import check_flat, strides_in_rows
 from landbridge.tensor.pickling import CopiedByValue
 from landbridge.tensor.reading import Readable
+from landbridge.tensor.typed_view import text_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -312,9 +313,9 @@ class Tensor(Readable, CopiedByValue):
             # numpy makes capsules for what it can describe, in a hundredth of the time it takes here.
             if array.size and (storage is None or storage.is_ready):
                 try:
-                    return array.__dlpack__(max_version=max_version)
-                except BufferError:
-                    pass  # a dtype of ml_dtypes, or read-only
+                    return array.__dlpack__(max_version=max_version) if max_version else array.__dlpack__()
+                except (BufferError, TypeError):
+                    pass  # a dtype of ml_dtypes, or read-only; numpy before 2.1 knows no versions
         from landbridge.dlpack import Elements, export_capsule
 
         source = self.copy() if copy else self
@@ -367,9 +368,16 @@ class Tensor(Readable, CopiedByValue):
         self.drop_cached()
 
     def __repr__(self) -> str:
-        where = "freed" if self._storage is not None and self._storage.region is None else str(self.device)
-        scope = "" if where == "freed" or self.scope == "global" else f", scope={self.scope!r}"
-        return f"Tensor({self.dtype}{list(self.shape)}, {where}{scope}{', readonly' if self.readonly else ''})"
+        return str(text_of(self))
+
+
+def moved(tensor: Tensor, byte_offset: int) -> Tensor:
+    """Returns dense ``tensor`` at another offset of its Storage, where the caller knows that it fits."""
+    result = _new(Tensor)
+    result.dtype, result._shape, result._storage = tensor.dtype, tensor._shape, tensor.storage
+    result._byte_offset, result.readonly, result.axis_separators = byte_offset, tensor.readonly, ()
+    result._strides = result._address = result._array = result._packed = None
+    return result
 
 
 def over_new(array: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...], address: int) -> Tensor:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from landbridge.device.api import Device
 from landbridge.memory.storage import Storage
 
 if TYPE_CHECKING:
@@ -70,3 +71,29 @@ class TypedView(Protocol):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Returns the DLPack device type and index of the memory."""
+
+
+class ViewText(NamedTuple):
+    """A view as messages name it. Its text is made only when a message needs it, and it keeps no memory alive.
+
+    ``device`` is None once the storage was freed.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    device: Device | None
+    scope: str
+    readonly: bool
+
+    def __str__(self) -> str:
+        scope = "" if self.device is None or self.scope == "global" else f", scope={self.scope!r}"
+        where = "freed" if self.device is None else self.device
+        return f"Tensor({self.dtype}{list(self.shape)}, {where}{scope}{', readonly' if self.readonly else ''})"
+
+
+def text_of(view: TypedView) -> ViewText:
+    """Returns what messages call ``view``."""
+    storage = view.storage
+    region = storage.region
+    device = None if region is None else region.space.device
+    return ViewText(view.dtype, view.shape, device, storage.kind.scope, view.readonly)

@@ -18,8 +18,10 @@ _SLICE = 0.05
 class Task:
     """One entry of a queue, and the Event of everything before and at it.
 
-    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done. ``begun``: a
-    finalizer that runs in this thread during it finds it started and need not wait for it.
+    ``uses`` are the (block, start, stop, writes) it touches; ``writes`` None means that what a kernel does from
+    ``start`` on is not known, and may be anything. ``keep_alive`` is held until it is done. ``ready``: it may not run
+    before this returns True. ``begun``: a finalizer that runs in this thread during it finds it started and need not
+    wait for it.
     """
 
     __slots__ = (
@@ -31,6 +33,7 @@ class Task:
         "finished_ms",
         "held",
         "keep_alive",
+        "ready",
         "stream",
         "subject",
         "uses",
@@ -42,7 +45,7 @@ class Task:
         stream: Hashable,
         subject: str,
         action: Callable[[], None] | None,
-        uses: tuple[tuple[Any, int, int, bool], ...],
+        uses: tuple[tuple[Any, int, int, bool | None], ...],
         keep_alive: object,
     ) -> None:
         self._queue = queue
@@ -54,7 +57,12 @@ class Task:
         self.after: list[Task] = []
         self.begun = self.done = False
         self.held = False
+        self.ready: Callable[[], bool] | None = None
         self.finished_ms: float | None = None
+
+    def may_run(self) -> bool:
+        """Returns whether nothing holds it, and all that must come first has begun."""
+        return not self.held and all(b.begun for b in self.after) and (self.ready is None or self.ready())
 
     def query(self) -> bool:
         """Returns whether it is done; each call also runs one task of the queue, so that polling ends."""
@@ -90,18 +98,21 @@ class LazyQueue:
         subject: str,
         action: Callable[[], None] | None = None,
         *,
-        uses: tuple[tuple[Any, int, int, bool], ...] = (),
+        uses: tuple[tuple[Any, int, int, bool | None], ...] = (),
         after: tuple[Task, ...] = (),
         keep_alive: object = None,
         held: bool = False,
+        ready: Callable[[], bool] | None = None,
     ) -> Task:
-        """Appends a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
+        """Appends a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``, and any
+        until ``ready`` returns True.
+        """
         with self._lock:
             self.check()
             task = Task(self, stream, subject, action, uses, keep_alive)
             before = self._last.get(stream)
             task.after = [t for t in (*after, *([before] if before else [])) if not t.done]
-            task.held = held
+            task.held, task.ready = held, ready
             self._pending.append(task)
             self._last[stream] = task
             self.last_submitted = subject
@@ -118,7 +129,7 @@ class LazyQueue:
         with self._lock:
             self.check()
             done = task.done
-            ready = [t for t in self._pending if not t.held and all(b.begun for b in t.after)]
+            ready = [t for t in self._pending if t.may_run()]
             if ready and not done:
                 self._run(self._rng.choice(ready))
             return done
@@ -126,7 +137,7 @@ class LazyQueue:
     def finish(self, tasks: tuple[Task, ...], timeout: float | None = None) -> bool:
         """Runs ``tasks`` and what they wait for, in random order, sometimes with others that may run too.
 
-        Returns False when ``timeout`` seconds pass while held work blocks them.
+        Returns False when ``timeout`` seconds pass first; at least one of them runs, so that repeated waits end.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -136,15 +147,22 @@ class LazyQueue:
                 if not needed:
                     return True
                 pool = self._pending if self._rng.random() < 0.25 else needed
-                ready = [t for t in pool if not t.held and all(b.begun for b in t.after)]
+                ready = [t for t in pool if t.may_run()]
                 if ready:
                     self._run(self._rng.choice(ready))
-                elif not any(not t.held and all(b.begun for b in t.after) for t in needed):
+                elif not self._may_run(tasks):
                     # Other threads release held tasks; short sleeps keep the wait interruptible.
                     left = _SLICE if deadline is None else min(_SLICE, deadline - time.monotonic())
                     if left <= 0:
                         return False
                     self._changed.wait(left)
+                if deadline is not None and time.monotonic() >= deadline:
+                    return not _closure(tasks)
+
+    def is_idle(self) -> bool:
+        """Returns whether nothing is queued."""
+        with self._lock:
+            return not self._pending
 
     def finish_stream(self, stream: Hashable) -> None:
         """Runs everything that is queued on ``stream``."""
@@ -155,19 +173,39 @@ class LazyQueue:
         """Runs everything that is queued; waits for held work at most ``timeout`` seconds."""
         with self._lock:
             tasks = tuple(self._pending)
-        self.finish(tasks, timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.finish(tasks, timeout) and deadline is not None:
+            with self._lock:
+                if not self._may_run(tasks) and time.monotonic() >= deadline:
+                    return
+
+    def _may_run(self, tasks: tuple[Task, ...]) -> bool:
+        """Returns whether one of ``tasks``, or of what they wait for, runs as soon as somebody waits."""
+        return any(t.may_run() for t in _closure(tasks))
 
     def last(self, stream: Hashable) -> Task | None:
         """Returns the task submitted last to ``stream``."""
         return self._last.get(stream)
 
-    def touching(self, block: object, start: int, stop: int, *, writes: bool) -> tuple[Task, ...]:
-        """Returns the pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with."""
+    def touching(
+        self, block: object, start: int, stop: int, *, writes: bool, is_known: bool = False
+    ) -> tuple[Task, ...]:
+        """Returns the pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with.
+
+        ``is_known``: for certain.
+        """
         with self._lock:
             return tuple(
                 task
                 for task in self._pending
-                if any(b is block and (w or writes) and s < stop and start < e for b, s, e, w in task.uses)
+                if any(
+                    b is block
+                    and (w is not False or writes)
+                    and s < stop
+                    and start < e
+                    and not (is_known and w is None)
+                    for b, s, e, w in task.uses
+                )
             )
 
     def lose(self) -> None:
@@ -201,7 +239,7 @@ class LazyQueue:
             task.finished_ms = time.perf_counter() * 1e3
             task.done = True
             # The tasks waited for, and borrowed objects, are released: an Event may outlive both.
-            task.action = task.keep_alive = None
+            task.action = task.keep_alive = task.ready = None
             task.after, task.uses = [], ()
             self._changed.notify_all()
 

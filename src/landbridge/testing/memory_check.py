@@ -39,7 +39,15 @@ def check_memory(device: Device, nbytes: int = _BYTES) -> Iterator[MemoryFinding
         size = min([nbytes, *(most for most in (kind.max_bytes, kind.capacity) if most is not None)])
         access = kind.host_access if kind.exportable else None  # shared memory is allocated only on request
         try:
-            tensor = empty(size, dtype="uint8", device=device, scope=scope, alignment=_ALIGNMENT, host_access=access)
+            tensor = empty(
+                size,
+                dtype="uint8",
+                device=device,
+                scope=scope,
+                alignment=_ALIGNMENT,
+                host_access=access,
+                contiguous=False,  # a finding says what is known
+            )
         except LandbridgeError as error:
             yield MemoryFinding(scope, "allocated", str(error), failed=True)
             continue

@@ -22,8 +22,6 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import landbridge as lb
 
-Array = np.ndarray[Any, Any]
-
 
 class LandbridgeRep(BackendRep):
     """A compiled model, ready to run: ``executable`` and its ``session``."""

@@ -20,7 +20,9 @@ from landbridge.errors import DeviceError, InputError, OutOfMemoryError, ZeroCop
 from landbridge.identity_map import IdentityMap
 from landbridge.records import record
 from landbridge.testing.board_memory import CachedBlock, ExportedBlock
+from landbridge.testing.lazy_fences import LazyFences
 from landbridge.testing.lazy_instance import LazyBlock
+from landbridge.testing.lazy_suspension import LazySuspension
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 _LINE = 64
@@ -31,6 +33,13 @@ _ATTRIBUTES = {
     DeviceAttr.DRIVER_VERSION: "1.0",
     DeviceAttr.COMPUTE_UNITS: 4,
     DeviceAttr.MAX_THREADS_PER_BLOCK: 64,
+    DeviceAttr.MAX_BLOCK_DIMENSIONS: (64, 64, 4),
+    DeviceAttr.SUBGROUP_SIZE: 8,
+    DeviceAttr.LOCAL_MEMORY_BYTES: 16384,
+    DeviceAttr.REGISTERS_PER_BLOCK: 4096,
+    DeviceAttr.MEMORY_CLOCK_HZ: 400_000_000,
+    DeviceAttr.IMAGE_PITCH_BYTES: _LINE,
+    DeviceAttr.API_VERSION: "1",
     DeviceAttr.MAX_CLOCK_HZ: 800_000_000,
     DeviceAttr.PAGE_BYTES: 4096,
     DeviceAttr.CACHE_LINE_BYTES: _LINE,
@@ -73,7 +82,7 @@ class _Position:
     number: int
 
 
-class SimBoardDeviceAPI(SimLazyDeviceAPI):
+class SimBoardDeviceAPI(LazyFences, LazySuspension, SimLazyDeviceAPI):
     """Two instances, with scopes ``global`` (hidden), ``shared`` (coherent) and ``cached`` (not coherent)."""
 
     name: ClassVar[str] = "sim:board"
@@ -142,14 +151,6 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         """Returns the address that the host uses: for ``cached``, that of the content of its caches."""
         block = self._block(space)
         return block.host_address if isinstance(block, CachedBlock) else super().host_pointer(space)
-
-    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """Runs what the access must come after; then lines of ``cached`` that are read come from memory."""
-        super().begin_host_access(region, nbytes, mode)
-        block = region.space.handle
-        if isinstance(block, CachedBlock) and mode != "w":
-            lines = _lines(region.byte_offset, nbytes)
-            block.host[lines] = block.data[lines]
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """Writes back the lines of ``cached`` that were written."""
@@ -248,6 +249,14 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         return None
 
     # --- inside ------------------------------------------------------------------------------------------------
+
+    def _open(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Begins an access of the host; lines of ``cached`` that are read come from memory."""
+        super()._open(region, nbytes, mode)
+        block = region.space.handle
+        if isinstance(block, CachedBlock) and mode != "w":
+            lines = _lines(region.byte_offset, nbytes)
+            block.host[lines] = block.data[lines]
 
     def _recording(self, stream: Stream | None, *regions: Region) -> BoardRecording | None:
         if not self._recordings:

@@ -179,7 +179,16 @@ class SimLazyDeviceAPI(LazyStreams):
         block = self._block(region.space)
         for task in self._pending(block, region.byte_offset, region.byte_offset + nbytes, writes=mode != "r"):
             task.synchronize()
-        block.host_accesses += 1
+        self._open(region, nbytes, mode)
+
+    def begin_host_access_after(self, region: Region, nbytes: int, mode: AccessMode, events: Sequence[Event]) -> None:
+        """Runs ``events``; another copy that is pending on these bytes is a violation."""
+        for event in events:
+            event.synchronize()
+        block, start = self._block(region.space), region.byte_offset
+        if pending := self._pending(block, start, start + nbytes, writes=mode != "r", is_known=True):
+            self._violation(f"{pending[0].subject} is pending on {block}, and a barrier of its bytes does not name it")
+        self._open(region, nbytes, mode)
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """Counts the access; the memory is coherent."""
@@ -228,7 +237,7 @@ class SimLazyDeviceAPI(LazyStreams):
         def run() -> None:
             kernel(grid, block, *(self._bytes(arg, subject) if isinstance(arg, Region) else arg for arg in given))
 
-        uses = tuple((r.space.handle, r.byte_offset, self._block(r.space).data.nbytes, True) for r in regions)
+        uses = tuple((r.space.handle, r.byte_offset, self._block(r.space).data.nbytes, None) for r in regions)
         return self._submit(index, stream, subject, run, uses=uses)
 
     # --- inside ------------------------------------------------------------------------------------------------
@@ -240,10 +249,14 @@ class SimLazyDeviceAPI(LazyStreams):
             self._violation(f"{block} is used after it was freed")
         return block
 
-    def _pending(self, block: LazyBlock, start: int, stop: int, *, writes: bool) -> list[Task]:
+    def _open(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Begins an access of the host, which waits for nothing."""
+        region.space.handle.host_accesses += 1
+
+    def _pending(self, block: LazyBlock, start: int, stop: int, *, writes: bool, is_known: bool = False) -> list[Task]:
         found: list[Task] = []
         for instance in self._instances:
-            found += instance.queue.touching(block, start, stop, writes=writes)
+            found += instance.queue.touching(block, start, stop, writes=writes, is_known=is_known)
         return found
 
     def _check_region(self, region: Region, nbytes: int) -> None:

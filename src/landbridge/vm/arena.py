@@ -22,6 +22,7 @@ class ProgramArena:
 
     def __init__(self, most: Sequence[int | None] = ()) -> None:
         self._pieces: dict[int, Tensor] = {}
+        self._scratch: dict[tuple[int, int], Tensor] = {}
         self._most = most
         self.generation = 0
 
@@ -48,6 +49,18 @@ class ProgramArena:
             piece = None
             self._pieces.pop(number, None)  # memory that nobody else uses may become part of the new piece
             self._pieces[number] = piece = _created(nbytes, most, make, ahead)
+        return piece
+
+    def scratch(self, vdevice: int, number: int, nbytes: int, make: Callable[[int], Tensor]) -> Tensor:
+        """Returns at least ``nbytes`` for scratch buffer ``number`` of kernels on ``vdevice``, which holds nothing
+        between Calls; ``make`` allocates a new piece of that many bytes.
+
+        Programs that were bound before keep a piece that is outgrown. The next one is at least twice its size.
+        """
+        key = vdevice, number
+        piece = self._scratch.get(key)
+        if piece is None or piece.nbytes < nbytes:
+            self._scratch[key] = piece = make(nbytes if piece is None else max(nbytes, 2 * piece.nbytes))
         return piece
 
     def _most_of(self, number: int) -> int | None:

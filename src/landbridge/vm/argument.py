@@ -7,25 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from landbridge.array_type import Array
+from landbridge.device.api import NdSpace
 from landbridge.device.protocols import Addresses, MemoryImport
-from landbridge.dtypes import dtype_name
+from landbridge.dtypes import dtype_name, has_numpy_dtype, stored_dtype
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
+from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
 from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
+from landbridge.shapes.physical import physical_shape
 from landbridge.tensor import Tensor, from_dlpack
+from landbridge.tensor.borrowed_array import is_aligned
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.buffer_argument import array_of_buffer
 from landbridge.vm.by_value import ByValue
 from landbridge.vm.device_binding import DeviceBinding
-from landbridge.vm.slot import Slot
+from landbridge.vm.slot import Role, Slot
 
 if TYPE_CHECKING:
     from landbridge.sizes.size import Extent
 
-Array = np.ndarray[Any, Any]
+
+#: The way out where a weight cannot be used in place.
+COPY_PARAMETER = "call set_params(..., copy=True), which copies it"
 
 
 def borrow(slot: Slot, value: Any) -> tuple[int, object]:
@@ -37,6 +44,8 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
     value = as_memory(slot, value, slot.shape, slot.dtype)
+    if slot.spec.axis_separators and slot.binding is not None:
+        return _in_rows(slot, slot.binding, value)
     if slot.binding is not None:
         return _on_device(slot, slot.binding, value)
     if isinstance(value, np.ndarray) and not needs_barriers(value):
@@ -44,11 +53,11 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
             if slot.strides is None and value.flags.carray:  # contiguous, aligned to its elements, writable
                 return address_of(value), value
         else:
-            _check_fit(slot, value.shape, _name_of(slot, value.dtype))
-            _check_native(slot, value.dtype)
+            check_fit(slot, slot.spec, value.shape, name_of(slot, value.dtype, slot.spec.dtype))
+            _check_native(slot, slot.spec, value.dtype)
         return _in_place(slot, value, address_of(value), not value.flags.writeable), value
-    tensor = _tensor_of(slot, value)
-    _check_fit(slot, tensor.shape, tensor.dtype)
+    tensor = tensor_in_place(slot, slot.spec, value)
+    check_fit(slot, slot.spec, tensor.shape, tensor.dtype)
     try:
         address = tensor.data_address
     except HostViewError as error:
@@ -78,11 +87,11 @@ def as_array(slot: Slot, value: Any) -> Array:
     if isinstance(value, np.ndarray):
         array = value
     elif isinstance(value, Tensor) or hasattr(value, "__dlpack__"):
-        array = np.asarray(value if isinstance(value, Tensor) else _from_producer(slot, value))
+        array = np.asarray(value if isinstance(value, Tensor) else _from_producer(slot, slot.spec, value))
     else:
         found = array_of_buffer(slot, value, slot.shape, slot.dtype)
         array = array_like(slot, value) if found is None else found
-    _check_fit(slot, array.shape, _name_of(slot, array.dtype))
+    check_fit(slot, slot.spec, array.shape, name_of(slot, array.dtype, slot.spec.dtype))
     return array
 
 
@@ -108,12 +117,22 @@ def array_like(subject: object, value: Any) -> Array:
 
 
 def as_tensor(slot: Slot, value: Any) -> Tensor:
-    """Returns ``value`` as a Tensor that fits ``slot``, on any device; for other values as ``as_array``."""
+    """Returns ``value`` as a Tensor that fits ``slot``, on any device; for other values as ``as_array``.
+
+    One whose elements no Tensor can have is copied, so that what is written to the result is lost.
+    """
     if isinstance(value, Tensor):
-        _check_fit(slot, value.shape, value.dtype)
+        check_fit(slot, slot.spec, value.shape, value.dtype)
         return value
     array = as_array(slot, value)
-    return Tensor.from_numpy_view(array if array.dtype.isnative else array.astype(slot.dtype))
+    return Tensor.from_numpy_view(array if is_of_elements(array) else array.astype(slot.dtype))
+
+
+def is_of_elements(array: Array) -> bool:
+    """Returns whether a Tensor can have the memory of ``array``: its elements are in this byte order, at multiples of
+    their size.
+    """
+    return array.dtype.isnative and is_aligned(array)
 
 
 def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, object]:
@@ -121,11 +140,11 @@ def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, obj
     scope = f", scope={binding.kind.scope!r}" if binding.is_other_device else ""
     way_out = f"pass tensor.to_device({str(binding.device)!r}{scope})"
     if slot.is_input:
-        way_out += ", or let set_input copy it"
+        way_out += f", or {_by_value(slot)}"
     value = _imported(slot, binding, value) if slot.for_kernels else value
     if not isinstance(value, Tensor):
         raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {binding}; {way_out}")
-    _check_fit(slot, value.shape, value.dtype)
+    check_fit(slot, slot.spec, value.shape, value.dtype)
     if value.device != binding.device or (value.scope != binding.kind.scope and not slot.for_kernels):
         raise ZeroCopyError(f"{slot}: {value!r} is not in {binding}; {way_out}")
     if slot.for_kernels:
@@ -141,19 +160,47 @@ def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, obj
     return slot.location(value), value
 
 
+def _in_rows(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, object]:
+    """Returns what ``borrow`` does, for a slot in rows: a Tensor that has all rows of its memory, as the program splits
+    its axes.
+    """
+    separators = list(slot.spec.axis_separators)
+    layout = f"device={str(binding.device)!r}, scope={binding.kind.scope!r}, axis_separators={separators}"
+    way_out = f"pass lb.empty({slot.shape}, dtype={slot.spec.dtype!r}, {layout})"
+    if slot.is_input:
+        way_out += f", or {_by_value(slot)}"
+    if not isinstance(value, Tensor):
+        raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {binding}; {way_out}")
+    check_fit(slot, slot.spec, value.shape, value.dtype)
+    if value.device != binding.device or value.scope != binding.kind.scope:
+        raise ZeroCopyError(f"{slot}: {value!r} is not in {binding}; {way_out}")
+    if value.axis_separators != slot.spec.axis_separators:
+        raise ZeroCopyError(
+            f"{slot}: the memory has axis separators {list(value.axis_separators)}, the program uses {separators}; "
+            f"{way_out}"
+        )
+    space = value.storage.live_region.space
+    whole = physical_shape(slot.shape, slot.spec.axis_separators)
+    if value.byte_offset or not isinstance(space, NdSpace) or space.physical_shape != whole:
+        raise ZeroCopyError(f"{slot}: {value!r} is a part of other rows; {way_out}")
+    if value.readonly and not slot.is_input:
+        raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
+    return slot.location(value), value
+
+
 def _imported(slot: Slot, binding: DeviceBinding, value: Any) -> Any:
     """Returns ``value`` on the device: imported where it is host memory that the device can use in place."""
     if not isinstance(value, Tensor):
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             return value
-        value = _tensor_of(slot, value)
+        value = tensor_in_place(slot, slot.spec, value)
     if (
         value.device == binding.device
         or not is_host_memory(value.storage)
         or binding.device.capability(MemoryImport) is None
     ):
         return value
-    _check_fit(slot, value.shape, value.dtype)
+    check_fit(slot, slot.spec, value.shape, value.dtype)
     try:
         return import_tensor(value, binding.device, writes=not slot.is_input)
     except (ZeroCopyError, HostViewError) as error:
@@ -182,17 +229,23 @@ def _check_layout(slot: Slot, value: Array | Tensor) -> None:
             f"{slot}: its strides are {_in_elements(steps, size)} elements, the program reads frames with strides "
             f"{slot.strides}; let set_input copy it, or compile with its strides in an InputSpec"
         )
-    raise not_contiguous(slot, steps, size, is_input=slot.is_input)
+    raise not_contiguous(slot, steps, size, slot.role)
 
 
-def not_contiguous(subject: object, strides: tuple[int, ...], size: int, *, is_input: bool) -> ZeroCopyError:
+def not_contiguous(subject: object, strides: tuple[int, ...], size: int, role: Role) -> ZeroCopyError:
     """Returns the error for memory with ``strides``, in units where an element takes ``size``, that must be dense."""
     way_out = "pass a new array"
-    if is_input:
+    if role == "input":
         way_out = "pass np.ascontiguousarray(...), let set_input copy it, or compile with its strides in an InputSpec"
+    elif role == "parameter":
+        way_out = f"pass np.ascontiguousarray(...), or {COPY_PARAMETER}"
     return ZeroCopyError(
         f"{subject}: the memory is not C-contiguous, its strides are {_in_elements(strides, size)} elements; {way_out}"
     )
+
+
+def _by_value(slot: Slot) -> str:
+    return COPY_PARAMETER if slot.role == "parameter" else "let set_input copy it"
 
 
 def _in_elements(strides: tuple[int, ...], size: int) -> str:
@@ -201,7 +254,7 @@ def _in_elements(strides: tuple[int, ...], size: int) -> str:
 
 def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -> int:
     _check_layout(slot, value)
-    way_out = "pass np.ascontiguousarray(...), or let set_input copy it" if slot.is_input else "pass a new array"
+    way_out = f"pass np.ascontiguousarray(...), or {_by_value(slot)}" if slot.is_input else "pass a new array"
     if readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: the memory is read-only, the run would write it; {way_out}")
     if address % (itemsize := slot.dtype.itemsize):
@@ -211,26 +264,46 @@ def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -
     return address
 
 
-def _tensor_of(slot: Slot, value: Any) -> Tensor:
-    """Returns a Tensor over the memory of ``value``, an array, Tensor or producer."""
+def tensor_in_place(subject: object, spec: TensorSpec, value: Any) -> Tensor:
+    """Returns a Tensor over the memory of ``value``, an array, Tensor or producer, given for ``spec``.
+
+    Raises InputError for an array that does not fit ``spec``, and ZeroCopyError for memory that no Tensor can be over.
+    """
     if isinstance(value, Tensor):
         return value
     if not isinstance(value, np.ndarray):
-        return _from_producer(slot, value)
-    _check_fit(slot, value.shape, _name_of(slot, value.dtype))
-    _check_native(slot, value.dtype)
+        return _from_producer(subject, spec, value)
+    check_fit(subject, spec, value.shape, name_of(subject, value.dtype, spec.dtype))
+    _check_native(subject, spec, value.dtype)
     return Tensor.from_numpy_view(value)
 
 
-def _from_producer(slot: Slot, value: Any) -> Tensor:
+def parameter_tensor(spec: TensorSpec, value: Any) -> Tensor:
+    """Returns a Tensor over the memory of ``value`` that may be parameter ``spec``, on any device.
+
+    Raises InputError where it does not fit, ZeroCopyError where a copy would be needed.
+    """
+    subject = f"parameter {spec.name!r}"
+    memory = as_memory(subject, value, spec.shape, stored_dtype(spec.dtype))
+    if isinstance(memory, np.ndarray) and not memory.flags.aligned:
+        where = f"address {address_of(memory):#x} is not aligned to the {memory.itemsize} bytes of {memory.dtype}"
+        raise ZeroCopyError(f"{subject}: {where}; {COPY_PARAMETER}")
+    tensor = tensor_in_place(subject, spec, memory)
+    check_fit(subject, spec, tensor.shape, tensor.dtype)
+    if tensor.size and not tensor.is_contiguous:
+        raise not_contiguous(subject, tensor.strides, 1, "parameter")
+    return tensor
+
+
+def _from_producer(subject: object, spec: TensorSpec, value: Any) -> Tensor:
     if not hasattr(value, "__dlpack__"):
-        raise not_in_memory(slot, value, slot.spec.dtype)
+        raise not_in_memory(subject, value, spec.dtype)
     try:
         return from_dlpack(value, copy=False)
     except LandbridgeError:
         raise
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise ZeroCopyError(f"{slot}: its producer does not export it ({error}); pass a numpy array") from error
+        raise ZeroCopyError(f"{subject}: its producer does not export it ({error}); pass a numpy array") from error
 
 
 def not_in_memory(subject: object, value: object, dtype: str) -> InputError:
@@ -253,22 +326,25 @@ def name_of(subject: object, dtype: np.dtype[Any], wanted: str) -> str:
         raise InputError(f"{subject}: dtype {dtype} is none of a tensor's; it takes {wanted}") from None
 
 
-def _check_native(slot: Slot, dtype: np.dtype[Any]) -> None:
+def _check_native(subject: object, spec: TensorSpec, dtype: np.dtype[Any]) -> None:
     if not dtype.isnative:
-        raise ZeroCopyError(f"{slot}: the bytes are in the other order; pass array.astype({slot.spec.dtype!r})")
+        raise ZeroCopyError(f"{subject}: the bytes are in the other order; pass array.astype({spec.dtype!r})")
 
 
-def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
-    if len(shape) != len(slot.shape):
-        raise InputError(f"{slot}: rank {len(shape)} (shape {shape}), it takes rank {len(slot.shape)}, {slot.shape}")
-    if tuple(shape) != slot.shape:
-        raise InputError(f"{slot}: shape {shape}, it takes {slot.shape}; compile with other shapes= for another one")
-    check_dtype(slot, dtype, slot.spec.dtype)
+def check_fit(subject: object, spec: TensorSpec, shape: tuple[int, ...], dtype: str) -> None:
+    """Raises InputError unless ``shape`` and ``dtype`` are those of ``spec``."""
+    if len(shape) != len(spec.shape):
+        raise InputError(f"{subject}: rank {len(shape)} (shape {shape}), it takes rank {len(spec.shape)}, {spec.shape}")
+    if tuple(shape) != spec.shape:
+        raise InputError(f"{subject}: shape {shape}, it takes {spec.shape}; compile with other shapes= for another one")
+    check_dtype(subject, dtype, spec.dtype)
 
 
 def check_dtype(subject: object, found: str, wanted: str) -> None:
     """Raises InputError unless the dtypes ``found`` and ``wanted`` are the same."""
     if found != wanted:
-        raise InputError(
-            f"{subject}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"
-        )
+        way = f"pass array.astype({wanted!r})"
+        if not has_numpy_dtype(wanted):
+            bits = stored_dtype(wanted)
+            way = f"pass its elements' bits as bits.view({bits}), or install the package that has {wanted}: ml-dtypes"
+        raise InputError(f"{subject}: dtype {found}, it takes {wanted}; nothing is cast silently, {way}")

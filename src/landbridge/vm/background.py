@@ -12,9 +12,12 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from landbridge.device.fence import Fence
 from landbridge.device.waits import Waits
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
 from landbridge.process.background_threads import start
+from landbridge.process.exhaustion import reports_exhaustion
+from landbridge.process.locks import new_lock
 from landbridge.process.process_bound import ProcessBound
 
 if TYPE_CHECKING:
@@ -34,6 +37,20 @@ class AsyncRun(ProcessBound):
         self._error: BaseException | None = None
         self._limit: float | None = None
         self._waits: Waits | None = None
+        self._fence: Fence | None = None
+        self._lock = new_lock()
+
+    @reports_exhaustion("a fence of a run was made")
+    def fence(self) -> Fence:
+        """Returns a Fence, an eventfd, that is signalled when the run is over, with or without an error.
+
+        It is a file that others poll, also in other processes. The kernel's own users of sync files, as displays are,
+        take one of a device: ``landbridge.device.fences.fence_of``.
+        """
+        with self._lock:
+            if self._fence is None:
+                self._fence = Fence.owning(os.eventfd(int(self._completed.is_set()), os.EFD_CLOEXEC))
+            return Fence(self._fence)
 
     def limit(self, seconds: float, waits: Waits) -> None:
         """Set the limit of ``wait`` without a timeout to ``seconds``; ``waits`` say what it waits for. For the
@@ -42,8 +59,9 @@ class AsyncRun(ProcessBound):
         self._limit, self._waits = seconds, waits
 
     def done(self) -> bool:
-        """Returns whether the run is over, with or without an error."""
-        return self._completed.is_set()
+        """Returns whether the run is over, with or without an error; its fence is signalled then."""
+        with self._lock:
+            return self._completed.is_set()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait at most ``timeout`` seconds for the run; Ctrl-C ends only the wait.
@@ -60,17 +78,23 @@ class AsyncRun(ProcessBound):
             raise RunTimeoutError(
                 f"the run is not over after {limit} s{source} and goes on{why}; wait again, or longer"
             )
+        with self._lock:  # until the fence is signalled, too
+            pass
         if self._error is not None:
             raise self._error
 
     def complete(self, error: BaseException | None) -> None:
         """Mark the run as over. For the Session."""
         self._error = error
-        self._completed.set()
+        with self._lock:
+            self._completed.set()
+            if self._fence is not None:
+                os.eventfd_write(self._fence.fileno(), 1)
 
     def leave_behind(self) -> None:
         """Mark the run, in a child process, as the parent's. For the Session."""
         self._completed = threading.Event()  # threads of the parent may have held its lock
+        self._lock, self._fence = new_lock(), None  # the file is the parent's too
         self.complete(ForkedDeviceError("this run is of the parent process; make a new Session in the child"))
 
     def __repr__(self) -> str:

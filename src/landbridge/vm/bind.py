@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from landbridge.errors import BindError
+from landbridge.dtypes import dtype
+from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, VDevice
-from landbridge.vm.borrowed_memory import BorrowedMemory, with_barriers
+from landbridge.vm.borrowed_memory import BorrowedMemory, enclose
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.device_kernels import ModuleKernels
+from landbridge.vm.device_kernels import LoadedKernels, ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.open_kernel_step import OpenCall, OpenKernelStep, OpenOperand
 from landbridge.vm.operand_words import OperandWords
-from landbridge.vm.overlap import Item, Overlap, devices_first
+from landbridge.vm.overlap import Overlap
 from landbridge.vm.program import (
     BranchStep,
     CopyStep,
@@ -40,6 +43,15 @@ _DEFINE = (ins.LoadConstant, ins.AllocTensor, ins.View, ins.AllocStorage)
 WORTH_SHARING_BYTES = 1 << 15
 
 
+class _Place(NamedTuple):
+    """What is known of an instruction when its turn comes: the ``calls`` of native code before it in the program, and
+    whether somebody waits for it, work of a device, in particular.
+    """
+
+    calls: int
+    is_awaited: bool
+
+
 def bind_function(
     function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | ModuleKernels], memory: Memory
 ) -> Program:
@@ -58,19 +70,24 @@ class _Binder:
         self._images, self._memory = images, memory
         self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, ModuleKernels))
         self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
-        self._buffers = KernelBuffers(memory, self._outputs)
+        self._aliases = function.alias_registers
+        self._buffers = KernelBuffers(memory, self._outputs, self._scratch_bytes(function))
         self._registers = Registers(function, vdevices, memory, may_lend=bool(self._on_devices))
-        self._borrowed = BorrowedMemory()
+        self._borrowed = BorrowedMemory(self._aliases)
         self._records: list[int] = []
         kinds = [type(each) for each in ins.flattened(function.instructions)]
         self._first_operand = abi.RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
         self._pointers: list[tuple[int, int]] = []
         self._listing: list[Step] = []
         self._loops = 0
+        self._calls = 0  # of native code, in the program's order, before the instruction that is bound now
+        self._call_order: list[int] = []
         self._listed = 0  # the first word of records that are not in the listing yet
         self._moves = False
+        #: The kind of steps of devices.
+        self._kernel_step = OpenKernelStep if self._on_devices and _has_open_numbers(function) else KernelStep
         self._needs_threads = False
-        self._touches = Touches(self._registers, memory, self._on_devices, self._outputs)
+        self._touches = Touches(self._registers, memory, self._on_devices, self._outputs, self._aliases)
         self._overlap = Overlap()
         self._operands = OperandWords(
             self._first_operand,
@@ -81,12 +98,27 @@ class _Binder:
             self._touches.may_write,
         )
 
+    def _scratch_bytes(self, function: Function) -> dict[tuple[int, int], int]:
+        """Returns the bytes of scratch buffers that kernels of devices need, by vdevice and number."""
+        found: dict[tuple[int, int], int] = {}
+        for call in ins.flattened(function.instructions) if self._on_devices else ():
+            if isinstance(call, ins.Call) and call.module in self._on_devices:
+                module = self._images[call.module]
+                assert isinstance(module, ModuleKernels)
+                functions = module.on(self._memory.binding(call.vdevice).device).image.functions
+                sequence = functions.get(call.function)
+                for number, nbytes in enumerate(() if sequence is None else sequence.at(call.sizes).scratch):
+                    found[call.vdevice, number] = max(found.get((call.vdevice, number), 0), nbytes)
+        return found
+
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
         kinds = [type(instruction) for instruction in instructions]
         end = kinds.index(ins.Prepared) if ins.Prepared in kinds else 0
         self._steps(instructions[:end])
         preparation, self._listing, self._moves = tuple(self._listing), [], False
-        prepares_open = any(type(word) is OpenNumber for word in (*self._records, *self._operands.words))
+        prepares_open = any(type(word) is OpenNumber for word in (*self._records, *self._operands.words)) or any(
+            isinstance(step, OpenKernelStep) and step.is_open for step in preparation
+        )
         steps = self._steps(instructions[end:])
         unused = (0,) * (self._first_operand - len(self._records))
         words = [*self._records, *unused, *self._operands.words]
@@ -101,6 +133,8 @@ class _Binder:
             prepares_open=prepares_open,
             owned=(*self._registers.owned, self._buffers),
             needs_threads=self._needs_threads,
+            call_order=tuple(self._call_order) if self._on_devices else (),
+            row_tables=tuple(map(self._operands.tables.get, range(len(self._operands.places)))),
         )
 
     def _steps(self, instructions: Sequence[ins.Instruction]) -> list[Step]:
@@ -109,25 +143,34 @@ class _Binder:
         start = len(self._records)
         listed = len(self._listing)
         outer, self._overlap = self._overlap, Overlap()
+        places: Sequence[_Place] = ()
+        calls = self._calls
         if self._on_devices:
-            instructions = self._early(instructions)
+            calls += self._native_calls(instructions)
+            instructions, places = self._in_order(instructions)
 
         def close() -> None:
             nonlocal start, listed
-            native: list[Step] = []
+            first = len(steps)
             if len(self._records) > start:
-                native.append(NativeStep(start, (len(self._records) - start) // abi.RECORD_WORDS))
+                steps.append(NativeStep(start, (len(self._records) - start) // abi.RECORD_WORDS))
             start = len(self._records)
             self._list_records()
-            borrowed = self._borrowed.take()
-            steps.extend(with_barriers(borrowed, native))
-            self._listing[listed:] = with_barriers(borrowed, self._listing[listed:])
+            between_barriers(first)
             listed = len(self._listing)
 
-        for instruction in instructions:
+        def between_barriers(first: int) -> None:
+            """Put the steps from ``first`` on, and those listed last, between barriers of what they borrow."""
+            borrowed = self._borrowed.take()
+            enclose(steps, first, borrowed, self._overlap.conflicts)
+            enclose(self._listing, listed, borrowed, self._overlap.conflicts)
+
+        for number, instruction in enumerate(instructions):
             if isinstance(instruction, _DEFINE):  # most instructions define registers; they touch nothing
                 self._registers.define(instruction)
                 continue
+            if places:
+                self._calls = places[number].calls
             if self._overlap and (ordinals := self._before(instruction)):
                 close()
                 steps.append(WaitStep(ordinals))
@@ -138,14 +181,19 @@ class _Binder:
                 continue
             close()
             if isinstance(instruction, ins.Call):
-                self._launch(instruction, steps)
+                self._launch(instruction, steps, joins=number == 0 or not places[number - 1].is_awaited)
                 listed = len(self._listing)
                 continue
+            first = len(steps)
             for into, step in zip((steps, self._listing), self._host(instruction), strict=True):
                 into.append(step)
+            if isinstance(instruction, ins.HostCall):
+                between_barriers(first)
             listed = len(self._listing)
             start = len(self._records)
         close()
+        if self._on_devices:
+            self._calls = calls
         self._overlap = outer
         return steps
 
@@ -155,17 +203,29 @@ class _Binder:
             self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // abi.RECORD_WORDS))
         self._listed = len(self._records)
 
-    def _early(self, instructions: Sequence[ins.Instruction]) -> list[ins.Instruction]:
-        """Returns ``instructions`` with work of devices moved early; those that define registers are done and
-        left out.
+    def _in_order(self, instructions: Sequence[ins.Instruction]) -> tuple[list[ins.Instruction], list[_Place]]:
+        """Returns ``instructions`` in the order in which they are submitted, and the place of each.
+
+        Those that define registers are done and left out.
         """
-        items: list[Item[ins.Instruction]] = []
+        from landbridge.vm.step_order import Item, by_dependences  # most programs use the CPU alone
+
+        items: list[Item[tuple[ins.Instruction, int]]] = []
+        calls = self._calls
         for instruction in instructions:
             if isinstance(instruction, _DEFINE):
                 self._registers.define(instruction)
-            else:
-                items.append(Item(instruction, *self._touches.where(instruction)))
-        return devices_first(items)
+                continue
+            items.append(Item((instruction, calls), *self._touches.where(instruction)))
+            calls += self._native_calls((instruction,))
+        ordered = by_dependences(items)
+        places = [_Place(item.subject[1], item.is_awaited) for item in ordered]
+        return [item.subject[0] for item in ordered], places
+
+    def _native_calls(self, instructions: Sequence[ins.Instruction]) -> int:
+        """Returns the number of calls of native code in ``instructions``."""
+        every = ins.flattened(instructions)
+        return sum(isinstance(each, ins.Call) and each.module not in self._on_devices for each in every)
 
     def _before(self, instruction: ins.Instruction) -> tuple[int, ...]:
         """Returns the numbers of the steps in flight that ``instruction`` must wait for."""
@@ -223,6 +283,8 @@ class _Binder:
             )
         kind = abi.RECORD_FLUSHING_CALL if image.image.flushes_denormals else abi.RECORD_CALL
         self._records += (kind, address, 0, call.tasks)
+        self._call_order.append(self._calls)
+        self._calls += 1
 
     def _io(self, registers: Sequence[int]) -> tuple[int, ...]:
         """Returns the inputs and outputs that ``registers`` are parts of."""
@@ -234,8 +296,11 @@ class _Binder:
         self._listing.append(move)
         self._moves = True
 
-    def _launch(self, call: ins.Call, steps: list[Step]) -> None:
-        """Append the launches of a call that a device runs; consecutive launches on one device become one step."""
+    def _launch(self, call: ins.Call, steps: list[Step], *, joins: bool) -> None:
+        """Append the launches of a call that a device runs; consecutive launches on one device become one step.
+
+        ``joins``: whether they may be part of the step before, which nobody waits for without them.
+        """
         module = self._images[call.module]
         assert isinstance(module, ModuleKernels)
         kernels = module.on(self._memory.binding(call.vdevice).device)
@@ -253,19 +318,54 @@ class _Binder:
             self._buffers.operand(kernels, self._registers[register], user, is_image=number in sequence.images)
             for number, register in enumerate(call.args)
         ]
+        if call.sizes:
+            self._check_bytes(call, kernels, user)
         scratch = [self._buffers.scratch(kernels, call.vdevice, number) for number in range(len(sequence.scratch))]
         match steps:
-            case [*_, KernelStep(device=device) as step] if device == kernels.device:
+            case [*_, KernelStep(device=device) as step] if joins and device == kernels.device:
                 pass
             case _:
-                step = KernelStep(kernels.device, self._overlap.number())
+                step = self._kernel_step(kernels.device, self._overlap.number())
                 steps.append(step)
                 self._listing.append(step)
         self._overlap.start(step.number, kernels.device, self._touches.of(call.args))
-        step.add(kernels, sequence.launches, [*operands, *scratch])
+        unless_same = self._copies_alias(call)
+        launches = sequence.at(call.sizes).launches
+        kind, copied_bytes = self._memory.binding(call.vdevice).kind, 0
+        is_copied = unless_same and call.moves_bytes == self._registers[call.args[0]].nbytes
+        if is_copied and not (call.moves_bytes % kind.copy_granule or kind.offset_alignment % kind.copy_granule):
+            copied_bytes = call.moves_bytes  # from whole granules of the device's copies to others
+        step.add(kernels, launches, [*operands, *scratch], unless_same=unless_same, copied_bytes=copied_bytes)
+        if isinstance(step, OpenKernelStep):
+            each = zip(operands, map(self._registers.__getitem__, call.args), strict=True)
+            takes = tuple(OpenOperand(buffer, at.shape, dtype(at.dtype).itemsize) for buffer, at in each)
+            step.calls.append(OpenCall(kernels, call.vdevice, sequence, call.sizes, takes, tuple(scratch), unless_same))
         if call.moves_bytes:
-            name = call.name or call.function
-            self._list_move(MoveStep(name, call.moves_bytes, str(kernels.device), None, self._io(call.args)))
+            name, io = call.name or call.function, self._io(call.args)
+            self._list_move(MoveStep(name, call.moves_bytes, str(kernels.device), None, io, io_unless_same=unless_same))
+
+    def _copies_alias(self, call: ins.Call) -> bool:
+        """Returns whether ``call`` does nothing but copy an input to the output that may be the memory of it.
+
+        A kernel that only moves data and may have one memory for both reads each element where it writes it.
+        """
+        operands = call.args[:-1] if call.sizes else call.args  # the last one holds sizes
+        if not call.moves_bytes or len(operands) != 2:
+            return False
+        source, target = (self._registers[register] for register in operands)
+        if source.io is None or target.io is None or self._aliases.get(target.io) != source.io:
+            return False
+        return (source.offset, source.nbytes) == (target.offset, target.nbytes)
+
+    def _check_bytes(self, call: ins.Call, kernels: LoadedKernels, user: str) -> None:
+        """Raises OutOfMemoryError for an operand that is larger at these sizes than a kernel takes."""
+        most = kernels.device.memory_kind().max_binding_bytes
+        for location in map(self._registers.__getitem__, call.args):
+            if most is not None and location.nbytes > most:
+                raise OutOfMemoryError(
+                    f"{user}: tensor {location.name!r} has {location.nbytes} bytes at these sizes, and a kernel of "
+                    f"{kernels.device} takes at most {most} in one buffer; give smaller inputs"
+                )
 
     def _branch(
         self,
@@ -304,7 +404,7 @@ class _Binder:
 
                 user, function = f"host builtin {builtin!r}", host_function(builtin, attributes)
                 tensors = tuple(self._operands.host_tensor(self._registers[register], user) for register in args)
-                (host,) = with_barriers(self._borrowed.take(), [HostStep(function, tensors, attributes)])
+                host = HostStep(function, tensors, attributes)
                 return host, host
             case ins.ToVDevice(src, dst, name):
                 source, destination = self._registers[src], self._registers[dst]
@@ -367,3 +467,20 @@ def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool
     if isinstance(instruction, ins.If):
         return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
     return not isinstance(instruction, ins.HostCall | ins.ToVDevice | ins.Loop)
+
+
+def _has_open_numbers(function: Function) -> bool:
+    """Returns whether ``function`` was made for one choice of sizes by ``instance(..., remembers=True)``, and has
+    any.
+    """
+    for each in ins.flattened(function.instructions):
+        match each:
+            case ins.AllocStorage(nbytes=number, shape=shape) | ins.AllocTensor(offset=number, shape=shape):
+                numbers: tuple[int, ...] = (number, *shape)
+            case ins.Call(tasks=number, sizes=sizes):
+                numbers = (number, *sizes)
+            case _:
+                continue
+        if any(type(number) is OpenNumber for number in numbers):
+            return True
+    return False

@@ -6,12 +6,13 @@ call. Nothing here locks: a Session lets one thread in at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 from landbridge.executable.executable import Executable
+from landbridge.executable.state_growth import slides_of
 from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
@@ -26,6 +27,7 @@ from landbridge.vm.entry import Entry
 from landbridge.vm.frame import Frame
 from landbridge.vm.memory_check import check_memory
 from landbridge.vm.modules import load_modules
+from landbridge.vm.parameter_memory import ParameterMemory
 from landbridge.vm.program import Program
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.recurrent_states import RecurrentStates
@@ -70,6 +72,7 @@ class BoundProgram:
         stop_at_exit(self)
 
         self._acquisition = Acquisition(memory.bindings, memory.residents)
+        self._parameter_memory = ParameterMemory(executable, memory.bindings)
         frame = partial(
             Frame,
             program,
@@ -77,6 +80,7 @@ class BoundProgram:
             self.run_native,
             entry,
             memory.bindings,
+            self._parameter_memory.bindings,
             for_kernels=len(native) < len(images),
             acquisition=self._acquisition,
         )
@@ -85,7 +89,7 @@ class BoundProgram:
         self.runs = RunArguments(frame(staging=Staging() if staged else None), memory, buffers)
         self._acquisition.preparation = self.runs.frame.prepare  # of nothing else, so that it ends with its last user
         self.calls = CallArguments(frame(staging=Staging(once=True) if staged else None), memory, buffers)
-        self.states = RecurrentStates(self.runs, self.calls)
+        self.states = RecurrentStates(self.runs, self.calls, slides_of(executable))
         for slot in self.runs.frame.parameters:
             first = memory.parameter(slot.spec)
             self.runs.bind(slot, first.data_address, first)
@@ -112,7 +116,29 @@ class BoundProgram:
         for slot, value in values:
             self.runs.copy_in(slot, value, "set_params")
             self.calls.follow(slot)
+        self.calls.drop_shared([slot for slot, _ in values])
         self._acquisition.prepare()
+
+    def borrow_parameters(self, values: Sequence[tuple[Slot, Tensor]]) -> Callable[[], object]:
+        """Returns a function that binds parameters to the memory of ``values``, all of them, in place.
+
+        Raises InputError and ZeroCopyError where one cannot be bound; nothing has changed then.
+        """
+        written = (*self.runs.frame.outputs, *(half for _, half in self.states.pairs))
+        borrowed: list[tuple[Slot, int, object]] = []
+        for slot, value in values:
+            address, owner = self._parameter_memory.borrow(slot, value)
+            self.runs.check_no_overlap(slot, address, written)
+            borrowed.append((slot, address, owner))
+        leases = [slot.lend(owner) for slot, _, owner in borrowed]
+
+        def bind() -> None:
+            for (slot, address, owner), lease in zip(borrowed, leases, strict=True):
+                self.runs.bind_shared(slot, address, owner, lease)
+                self.calls.follow(slot)
+            self.calls.add_shared([slot for slot, _, _ in borrowed])
+
+        return bind
 
 
 def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels], memory: ProgramMemory) -> Program:
@@ -130,4 +156,12 @@ def read_only(tensor: Tensor) -> Tensor:
     """Returns a dense Tensor over the same bytes that nobody may write through."""
     if tensor.readonly:
         return tensor
-    return Tensor(tensor.storage, tensor.dtype, tensor.shape, None, tensor.byte_offset, readonly=True)
+    return Tensor(
+        tensor.storage,
+        tensor.dtype,
+        tensor.shape,
+        None,
+        tensor.byte_offset,
+        readonly=True,
+        axis_separators=tensor.axis_separators,
+    )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.errors import InputError
 
 if TYPE_CHECKING:
     from landbridge.sizes.size import Extent
 
-Array = np.ndarray[Any, Any]
 
 #: Formats of buffers that hold plain bytes: their elements have the dtype of the tensor that they are given for.
 _BYTES = ("B", "b", "c", "<B", "<b", "<c")

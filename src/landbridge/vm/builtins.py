@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.errors import BindError, ShapeError
 from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT
 from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
 from landbridge.vm.kernel_checks import check_accesses, check_indices, clear_report
 
 #: A function of the arguments as arrays over their memory (inputs, then destinations) and of the attributes.
-Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
+Builtin = Callable[[Sequence[Array], Mapping[str, object]], None]
 
 
 def refuse_branch(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:

@@ -32,6 +32,8 @@ class CallArguments:
         #: The slots that take arguments: all but recurrent states.
         self.inputs, self.outputs = frame.inputs, frame.outputs
         self._memory, self._buffers, self._words = memory, buffers, frame.words
+        #: Parameters that are bound to memory of the caller.
+        self._shared: tuple[Slot, ...] = ()
 
     def bind_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
         """Bind ``arrays`` as inputs; returns what else must be kept alive during the call."""
@@ -56,6 +58,10 @@ class CallArguments:
             slot.address = address
             for word, offset in slot.places:
                 words[word] = address + offset
+            if slot.row_table is not None:
+                slot.set_words(address, slot.owner)
+        for slot in self._shared:
+            slot.wait(slot.owner)
         return keep
 
     def new_outputs(self) -> list[Tensor]:
@@ -73,6 +79,8 @@ class CallArguments:
             else:
                 slot.owner = tensor = self._memory.io.allocate(slot.spec)
                 address = slot.location(tensor)
+                if slot.row_table is not None:
+                    slot.set_words(address, tensor)
             for word, offset in slot.places:
                 words[word] = address + offset
             results.append(tensor)
@@ -85,13 +93,13 @@ class CallArguments:
         borrowed = [self._borrow(slot, value) for slot, value in zip(self.outputs, out)]  # noqa: B905
         for slot, (address, owner) in zip(self.outputs, borrowed):  # noqa: B905
             slot.address, slot.owner = address, owner
-            for word, offset in slot.places:
-                self._words[word] = address + offset
+            slot.set_words(address, owner)
         for slot in self.outputs:
             start = slot.address
             end = start + slot.nbytes
-            for other in self._slots:
-                if start < other.address + other.nbytes and other.address < end and other is not slot:
+            for other in (*self._slots, *self._shared):
+                overlaps = start < other.address + other.nbytes and other.address < end
+                if (overlaps or other.slides is not None) and other is not slot:
                     slot.check_no_overlap(start, other, other.address)
         owners = [owner for _, owner in borrowed]
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
@@ -106,6 +114,9 @@ class CallArguments:
         self.frame.entry.let_watchers_go()
         for slot, value in zip((*self.inputs, *self.outputs), (*arrays, *results), strict=True):
             slot.check_views(value.value if type(value) is ByValue else value)
+        taken = {*self.inputs, *self.outputs}
+        for slot in (*self._shared, *(slot for slot in self._slots if slot not in taken)):  # states are the latter
+            slot.check_views(slot.owner)
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """Returns the address of ``value`` as the argument for ``slot``, and what must be kept alive while it is
@@ -122,15 +133,21 @@ class CallArguments:
             memory = self._memory.io.allocate(slot.spec)
             self._staging.bind(slot, value, memory)
             return memory.data_address, memory
+        if slot.is_input and slot.spec.axis_separators and not isinstance(value, Tensor):
+            return self._copied(slot, value, "to_vdevice")  # an array is never in rows
         return self._buffers.borrow(slot, value)
 
     def _borrow_or_copy(self, slot: Slot, value: ByValue) -> tuple[int, object]:
         try:
             return self._borrow(slot, value.value)
         except ZeroCopyError:
-            memory = self._memory.io.allocate(slot.spec)
-            copy_tensor(memory, as_tensor(slot, value.value), cause=value.cause)
-            return slot.location(memory), memory
+            return self._copied(slot, value.value, value.cause)
+
+    def _copied(self, slot: Slot, value: Any, cause: str) -> tuple[int, object]:
+        """Returns new memory for ``slot``, with a copy of ``value``."""
+        source, memory = as_tensor(slot, value), self._memory.io.allocate(slot.spec)
+        copy_tensor(memory, source, cause=cause)
+        return slot.location(memory), memory
 
     def leave_out(self, *states: Slot) -> None:
         """Stop taking arguments for ``states``, slots of runs that are inputs or outputs of recurrent states."""
@@ -146,7 +163,17 @@ class CallArguments:
     def follow(self, *slots: Slot) -> None:
         """Bind for calls what is bound to ``slots`` of runs."""
         for slot in slots:
-            self.frame.slots[slot.register].bind(slot.address, slot.owner)
+            self.frame.slots[slot.register].bind(slot.address, slot.owner, slides=slot.slides)
+
+    def add_shared(self, slots: Sequence[Slot]) -> None:
+        """Check calls from now on against the memory of the caller that is bound to ``slots``, parameters of runs."""
+        self.drop_shared(slots)
+        self._shared += tuple(self.frame.slots[slot.register] for slot in slots)
+
+    def drop_shared(self, slots: Sequence[Slot]) -> None:
+        """Check calls no longer against ``slots``, parameters of runs that have memory of the program again."""
+        registers = {slot.register for slot in slots}
+        self._shared = tuple(slot for slot in self._shared if slot.register not in registers)
 
 
 def _wrong_number(subject: str, given: int, slots: Sequence[Slot]) -> InputError:

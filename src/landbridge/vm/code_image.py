@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import weakref
 from collections.abc import Mapping
 from functools import cache
@@ -11,10 +10,10 @@ from functools import cache
 from landbridge.errors import BindError, ExecutableError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, check_code_image
+from landbridge.instruction_sets.registry import instruction_set
+from landbridge.process.executable_pages import CodePages
 from landbridge.vm import host_cpu
-from landbridge.vm.executable_pages import CodePages
 
-_SLOT = struct.Struct("<Q")
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 
 
@@ -60,13 +59,14 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
     check_code_image(image)
     content = bytearray(image.code)
     pages = CodePages(len(content))
+    elf = instruction_set(image.isa).elf
     for symbol, slots in image.imports.items():
-        address = _library_function(symbol)
+        address = _library_function(symbol, elf.libraries)
         for slot in slots:
-            _SLOT.pack_into(content, slot, address)
+            elf.address.pack_into(content, slot, address)
     for slot in image.relocations:
-        (offset,) = _SLOT.unpack_from(content, slot)
-        _SLOT.pack_into(content, slot, (pages.base + offset) % (1 << 64))
+        (offset,) = elf.address.unpack_from(content, slot)
+        elf.address.pack_into(content, slot, (pages.base + offset) % (1 << elf.bits))
     pages.fill(content)
     loaded = LoadedImage(image, pages, {name: pages.base + offset for name, offset in image.symbols.items()})
     return _loaded.setdefault(image, loaded)
@@ -92,8 +92,8 @@ def _check_host(image: CodeImage) -> None:
 
 
 @cache
-def _library_function(symbol: str) -> int:
-    for library in _LIBRARIES:
+def _library_function(symbol: str, more: tuple[str, ...]) -> int:
+    for library in (*_LIBRARIES, *more):
         try:
             function = getattr(ctypes.CDLL(library), symbol)
         except (OSError, AttributeError):

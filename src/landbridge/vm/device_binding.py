@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from math import prod
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import Function
+from landbridge.executable.parts import Function, TensorSpec
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
@@ -31,6 +31,8 @@ from landbridge.vm.device_kernels import device_of, kernel_api
 
 #: The metadata key of ``compile(on_mismatch=)``.
 ON_MISMATCH = "on_mismatch"
+
+_OR_COPIED = ", or inputs in rows that the compiler chooses ([blocked]), which each run copies there"
 
 
 class DeviceBinding(NamedTuple):
@@ -122,17 +124,24 @@ def bind_devices(
     ``memory_cfg`` that is not legal or that names memory the program does not use.
     """
     cfg = check_memory_cfg({} if memory_cfg is None else memory_cfg)
-    requested = dict(devices or {})
     names = [vdevice.name for vdevice in executable.vdevices]
     if not names:
         raise BindError("the program names no vdevice to bind; compile the model again")
+    if not isinstance(devices, Mapping | None):
+        raise InputError(
+            f"devices={devices!r} is no mapping of the program's vdevices ({', '.join(names)}) to devices; give one, "
+            f"as in devices={{{names[0]!r}: 'cpu'}}, or device= for all of them"
+        )
+    requested = dict(devices or {})
     for name in requested:
         if name not in names:
             raise BindError(
                 f"the program has no vdevice {name!r}{did_you_mean(name, names)}; legal: {', '.join(names)}"
             )
     bindings = []
-    bound = {0, *(spec.vdevice for spec in (*executable.main.inputs, *executable.main.outputs))}
+    io = (*executable.main.inputs, *executable.main.outputs)
+    bound = {0, *(spec.vdevice for spec in io)}
+    flat = {0, *(spec.vdevice for spec in io if not spec.axis_separators)}
     for number, vdevice in enumerate(executable.vdevices):
         found = find_device(requested.get(vdevice.name, default_device(executable, vdevice.name, device)))
         where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
@@ -140,6 +149,11 @@ def bind_devices(
             kind = found.memory_kind(vdevice.scope)
         except InputError as error:
             raise BindError(f"{where}: {error}") from error
+        if kind.byte_order != "little":
+            raise BindError(
+                f"{where}: memory {kind.scope!r} of {found} holds {kind.byte_order}-endian numbers, and programs are "
+                "compiled for little-endian ones; bind another device"
+            )
         binding = DeviceBinding(
             found, kind, configured_allocator(cfg, found, kind.scope), vdevice.name in names[:number]
         )
@@ -155,20 +169,32 @@ def bind_devices(
                     f"{where}: {binding} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
                     f'device{which}, state its memory in the Target, or compile with on_mismatch="copy"'
                 )
-        if number in bound and binding.kind.ndim > 1:
+        if number in flat and binding.kind.ndim > 1:
             raise BindError(
                 f"{where}: inputs and outputs lie in flat memory and {binding} has {binding.kind.ndim} dimensions; "
                 "compile the model with them in a flat scope"
             )
+        _check_rows(io, number, binding)
         if number in bound and binding.acquired_by is not None:
             raise BindError(
                 f"{where}: inputs and outputs stay from run to run, and {binding} is there during a run alone; "
-                "compile the model with them in another scope"
+                f"compile the model with them in another scope{_OR_COPIED if number not in flat else ''}"
             )
         _check_sizes(executable, number, binding)
         bindings.append(binding)
     check_used(cfg, ((binding.device, binding.kind.scope) for binding in bindings))
     return tuple(bindings)
+
+
+def _check_rows(io: Sequence[TensorSpec], number: int, binding: DeviceBinding) -> None:
+    """Raises BindError unless the inputs and outputs of vdevice ``number`` that are in rows can lie in ``binding``."""
+    for spec in io:
+        if spec.vdevice == number and spec.axis_separators and len(spec.axis_separators) != binding.kind.ndim - 1:
+            raise BindError(
+                f"tensor {spec.name!r} has axis separators {list(spec.axis_separators)}, and {binding} has "
+                f"{binding.kind.ndim} dimensions; bind a device whose scope has {len(spec.axis_separators) + 1}, or "
+                "compile the model for this one"
+            )
 
 
 def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Iterator[str]:
@@ -181,9 +207,11 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
             yield f"{field} is {getattr(found, field)}, the target states True"
     if (declared.host_readable and not found.host_readable) or (declared.host_writable and not found.host_writable):
         yield f"host_access is {found.host_access!r}, the target states {declared.host_access!r}"
+    if found.one_tensor_per_space and not declared.one_tensor_per_space:
+        yield "one_tensor_per_space is True, the target states False"
     if declared.ndim != found.ndim:
         yield f"ndim is {found.ndim}, the target states {declared.ndim}"
-    for field in ("offset_alignment", "row_alignment", "coherence_granule"):
+    for field in ("offset_alignment", "row_alignment", "coherence_granule", "copy_granule"):
         if getattr(found, field) > getattr(declared, field) and not (
             field == "coherence_granule" and declared.coherent
         ):

@@ -82,7 +82,7 @@ class Entry(TokenLock):
 
     def let_watchers_go(self) -> None:
         """Tell waiting threads, at the beginning of a use, that the one before is over."""
-        for over, watched in list(open_views.items()):
+        for over, watched in open_views.copy().items():
             if watched is self and isinstance(over, threading.Event):
                 over.set()
 

@@ -92,10 +92,13 @@ class ExtentCheck:
         fits = (offsets >= 0) & (offsets + nbytes <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
         return found, fits.all(axis=-1)
 
-    def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> bool:
-        """Returns whether several threads are faster for any call, at one choice of dimensions."""
-        sums = np.cumsum(np.append(0, sizes[self._args]))[np.append(0, self._ends)]
-        return bool(((extent_values[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())
+    def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> NDArray[np.bool_]:
+        """Returns whether several threads are faster for any call, at one choice of dimensions or each of several."""
+        sums = np.zeros((*sizes.shape[:-1], len(self._args) + 1))
+        np.cumsum(sizes[..., self._args], axis=-1, out=sums[..., 1:])
+        nbytes = np.diff(sums[..., np.append(0, self._ends)])
+        worth = (extent_values[..., self._tasks] > 1) & (nbytes >= WORTH_SHARING_BYTES)
+        return np.asarray(worth.any(axis=-1))
 
 
 def padded_slots(shapes: Sequence[tuple[Extent, ...]], extent_values: ExtentValues) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ import numpy as np
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
-from landbridge.vm.device_binding import DeviceBinding, host_binding
+from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.entry import Entry
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import BoundTo, KernelStep
@@ -32,6 +32,7 @@ class Frame:
     A program has two, so that what runs were given stays bound while calls are given something else. ``bindings`` has
     the memory of each vdevice. ``for_kernels``: arguments are given to kernels of a device, too. ``staging``: copies
     arguments through the host, where that is allowed. ``acquisition``: the scopes that executions take first.
+    ``parameter_bindings``: for each parameter the memory that its readers use.
 
     ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
     tells the ledger what kernels move; it is None when that is nothing. ``prepare`` computes all that depends on the
@@ -62,6 +63,7 @@ class Frame:
         run_native: RunNative,
         entry: Entry,
         bindings: Sequence[DeviceBinding],
+        parameter_bindings: Sequence[DeviceBinding],
         *,
         for_kernels: bool,
         staging: Staging | None,
@@ -79,12 +81,22 @@ class Frame:
 
         def bindable(role: Role, spec: TensorSpec) -> Slot:
             binding = bindings[spec.vdevice]
-            return argument(role, spec, *next(places), binding=binding, borrowed=used and not binding.is_direct)
+            register, words_of = next(places)
+            return argument(
+                role,
+                spec,
+                register,
+                words_of,
+                binding=binding,
+                borrowed=used and not binding.is_direct and not spec.axis_separators,
+                row_table=program.row_tables[register],
+            )
 
         self.inputs = tuple(bindable("input", spec) for spec in function.inputs)
         self.outputs = tuple(bindable("output", spec) for spec in function.outputs)
         self.parameters = tuple(
-            slot("parameter", spec, *next(places), binding=host_binding()) for spec in function.parameters
+            slot("parameter", spec, *next(places), binding=binding, for_kernels=not binding.is_host)
+            for spec, binding in zip(function.parameters, parameter_bindings, strict=True)
         )
         by_name = {each.spec.name: each for each in self.inputs}
         for output in self.outputs:

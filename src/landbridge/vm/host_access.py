@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from landbridge.device.protocols import AccessMode
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.tensor import Tensor
+from landbridge.vm.bound_memory import BoundBytes, joined
 from landbridge.vm.slot import Slot
 
 
@@ -15,23 +16,28 @@ from landbridge.vm.slot import Slot
 def host_access(slots: Iterable[Slot]) -> Iterator[None]:
     """Make what devices wrote to the inputs visible before the block, and what code wrote to the outputs after it.
 
-    Memory that code of the host does not use in place, and memory without barriers, is left alone. Writes are flushed
-    also when the block raises. Raises what barriers do.
+    ``slots`` are of one program; an output in the memory of an input is one access. Memory that code of the host does
+    not use in place, and memory without barriers, is left alone. Writes are flushed also when the block raises. Raises
+    what barriers do.
     """
-    begun: list[tuple[Tensor, AccessMode]] = []
+    begun: list[BoundBytes] = []
+    seen = [slot for slot in slots if _is_seen(slot, slot.owner)]
     try:
-        for slot in slots:
-            tensor: Tensor = slot.owner
-            if not _is_seen(slot, tensor):
-                continue
-            mode: AccessMode = "rw" if slot.partner is not None else "r" if slot.is_input else "w"
-            start, stop = tensor.byte_range
-            begin_host_access(tensor.storage, start, stop, mode, slot.program)
-            begun.append((tensor, mode))
+        for access in joined(map(_access, seen)):
+            begin_host_access(*access, seen[0].program)
+            begun.append(access)
         yield
     finally:
-        for tensor, mode in begun:
-            end_host_access(tensor.storage, *tensor.byte_range, mode)
+        for access in begun:
+            end_host_access(*access)
+
+
+def _access(slot: Slot) -> BoundBytes:
+    """Returns what code of the host accesses of the Tensor that is bound to ``slot``."""
+    tensor: Tensor = slot.owner
+    start, stop = tensor.byte_range
+    mode: AccessMode = "rw" if slot.partner is not None else "r" if slot.is_input else "w"
+    return BoundBytes(tensor.storage, start, stop, mode)
 
 
 def _is_seen(slot: Slot, owner: object) -> bool:

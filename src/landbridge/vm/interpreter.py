@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from landbridge.device.protocols import AccessMode
 from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
 from landbridge.memory.coherence import begin_host_access, end_host_access
+from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
+from landbridge.vm.bound_memory import bound_bytes, is_one_memory
 from landbridge.vm.flight import InFlight, give_up, wait_for
 from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import (
     AccessStep,
-    BorrowedBytes,
     BoundTensor,
     BranchStep,
     CopyEnd,
@@ -74,18 +76,20 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
             case CopyStep(src, dst):
                 _copy(step, src, dst, words, bound_to, flight)
             case KernelStep():
-                flight[step.number] = step.start(bound_to)
+                flight[step.number] = step.start(bound_to, flight.values())
             case WaitStep(ordinals):
                 wait_for(flight, ordinals)
-            case MoveStep(name, nbytes, device, operands, io):
+            case MoveStep(name, nbytes, device, operands, io, io_unless_same):
                 if operands is not None and words[operands[0]] == words[operands[1]]:
+                    continue
+                if io_unless_same and is_one_memory(*map(bound_to, io)):
                     continue
                 of_state = any(is_state(bound_to(register)) for register in io)
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device, of_state=of_state)
             case AccessStep(borrowed, inner):
                 with ExitStack() as barriers:
-                    for each in borrowed:
-                        barriers.enter_context(_barriers(each, bound_to))
+                    for each in bound_bytes(borrowed, bound_to):
+                        barriers.enter_context(_barriers(*each))
                     _take(inner, words, run_native, bound_to, flight)
             case BranchStep(condition, then, orelse):
                 taken = ctypes.c_uint8.from_address(words[condition]).value
@@ -128,17 +132,13 @@ def _iteration(
 
 
 @contextmanager
-def _barriers(borrowed: BorrowedBytes, bound_to: BoundTo) -> Iterator[None]:
-    """Call the barriers before and after the host's use of ``borrowed``."""
-    memory = borrowed.memory
-    tensor: Tensor = bound_to(memory) if isinstance(memory, int) else memory
-    storage, offset = tensor.storage, tensor.byte_offset
-    bytes_of = storage, offset + borrowed.start, min(offset + borrowed.stop, storage.nbytes)
-    begin_host_access(*bytes_of, borrowed.mode)
+def _barriers(storage: Storage, start: int, stop: int, mode: AccessMode) -> Iterator[None]:
+    """Call the barriers before and after the host's use of ``start <= b < stop`` of ``storage``."""
+    begin_host_access(storage, start, stop, mode, in_run=True)
     try:
         yield
     finally:
-        end_host_access(*bytes_of, borrowed.mode)
+        end_host_access(storage, start, stop, mode)
 
 
 def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo, flight: InFlight) -> None:
@@ -166,7 +166,9 @@ def _tensor(end: CopyEnd, words: array[int], bound_to: BoundTo) -> Tensor:
         case HostTensor():
             return Tensor.from_numpy_view(_array(end, words))
         case BoundTensor(register, offset, shape, element):
-            whole = bound_to(register)
+            whole: Tensor = bound_to(register)
+            if whole.axis_separators:  # no part of it is used
+                return whole
             return Tensor(whole.storage, element, shape, None, whole.byte_offset + offset, readonly=whole.readonly)
         case OwnedPart():
             return end.tensor()

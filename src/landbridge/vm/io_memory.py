@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from landbridge.device.api import Device
 from landbridge.errors import BindError, OutOfMemoryError, ZeroCopyError
@@ -16,10 +17,11 @@ from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import HostAccess
 from landbridge.process.available_memory import NOTICED, check_available, limited_to
 from landbridge.process.locks import cached_property
-from landbridge.tensor import Tensor
+from landbridge.tensor import Tensor, empty
 from landbridge.tensor.common_memory import common_kind, import_unit, is_particular
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_binding import DeviceBinding
+from landbridge.vm.sliding_windows import new_device_window, new_window
 
 
 class IoMemory:
@@ -71,9 +73,43 @@ class IoMemory:
         Where that is the host, it is on a device that shares the memory. Raises OutOfMemoryError where the machine has
         not the bytes, or they are more than the limit.
         """
+        return self._allocate(spec, self._in_storage)
+
+    def allocate_window(self, spec: TensorSpec, step: int) -> Tensor:
+        """Returns new memory for ``spec`` as ``allocate`` does, through which it slides where one device uses it alone:
+        by ``step`` bytes a run.
+
+        Memory of the host then has no end; that of a device has one.
+        """
+        binding = self.binding_of(spec)
+        if binding.device != self._bindings[0].device or spec.strides:
+            return self.allocate(spec)
+        if binding.is_host:
+            return self._allocate(spec, new_window)
+        if binding.kind.ndim > 1 or len(self._users) > 1:
+            return self.allocate(spec)
+        return self._allocate(spec, partial(new_device_window, step=step, binding=binding))
+
+    def _allocate(self, spec: TensorSpec, take: Callable[[TensorSpec], Tensor]) -> Tensor:
         binding, first = self.binding_of(spec), self._bindings[0]
+        if spec.axis_separators:
+            return empty(
+                spec.shape,
+                dtype=spec.dtype,
+                device=binding.device,
+                scope=binding.kind.scope,
+                axis_separators=spec.axis_separators,
+                allocator=binding.allocator,
+            )
         if spec.nbytes >= NOTICED or self._limit is not None:
             self._check_memory(spec, binding)
+        tensor = take(spec)
+        if spec.vdevice or first.is_host or binding.device == first.device:
+            return tensor
+        return import_tensor(tensor, first.device)
+
+    def _in_storage(self, spec: TensorSpec) -> Tensor:
+        binding = self.binding_of(spec)
         storage = allocate(
             binding.device,
             spec.nbytes,
@@ -81,10 +117,7 @@ class IoMemory:
             granule=self._unit_of(spec),
             allocator=binding.allocator,
         )
-        tensor = Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
-        if spec.vdevice or first.is_host or binding.device == first.device:
-            return tensor
-        return import_tensor(tensor, first.device)
+        return Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
 
     def _check_memory(self, spec: TensorSpec, binding: DeviceBinding) -> None:
         subject = f"tensor {spec.name!r} {spec.dtype}{list(spec.shape)} of a run"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 from landbridge.errors import OutOfMemoryError
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
@@ -37,7 +37,7 @@ class MemoryPiece:
         """Returns a Tensor of that shape at the beginning of the piece, which must be new memory."""
         if isinstance(self.owner, Tensor):
             return Tensor(self.owner.storage, dtype, shape, None, self.owner.byte_offset)
-        return over_new(np.ndarray(shape, numpy_dtype(dtype), self.owner), dtype, shape, self.address)
+        return over_new(np.ndarray(shape, stored_dtype(dtype), self.owner), dtype, shape, self.address)
 
 
 def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> MemoryPiece:

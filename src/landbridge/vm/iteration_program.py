@@ -29,7 +29,8 @@ from landbridge.vm.frame import Execute
 from landbridge.vm.iteration_memory import CarriedMemory, CollectedRows, MemoryPiece
 from landbridge.vm.open_words import OpenWords
 from landbridge.vm.program import BranchStep, HostStep, LoopStep, NativeStep, Program, Step
-from landbridge.vm.resizing import FitsAhead, Resizing
+from landbridge.vm.resizing import Resizing
+from landbridge.vm.size_fit import FitsAhead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,7 +100,7 @@ class IterationProgram:
             for number in arguments.appended
             if (record := _record_of(function, program, arguments.carried[number])) is not None
         }
-        self._retained: dict[IterationsAhead, tuple[FitsAhead, NDArray[np.uint64]]] = {}
+        self._retained: dict[IterationsAhead, tuple[FitsAhead | None, NDArray[np.uint64]]] = {}
         #: The most iterations that are computed ahead.
         width = len(entries) + (1 if resizing is None else resizing.width)
         self.most_ahead = max(1, min(_AHEAD, _VALUES // width))
@@ -143,25 +144,25 @@ class IterationProgram:
 
         ``are_last``: none follow these. Returns None where the program has not enough memory for the first.
         """
-        fit, table = self._fit(ahead)
-        if not fit.count:
+        fits, table = self._fits(ahead)
+        if not len(table):
             return None
         table = table.copy() if rows else table
-        are_last = are_last and fit.count == ahead.count
+        are_last = are_last and len(table) == ahead.count
         extends = bool(self._appending) and not ledger.is_active()  # the step that tells the ledger what kernels move
         bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last, extends=extends)
         reported = None if self._reported is None else self._reported.at_each(ahead.values, ahead.count)
         resizes = self._resizing is not None and (ledger.is_active() or not self._is_native)
         frame, number, dimensions = self.bound.calls.frame, self._number, self._dimensions
         words, index, again = frame.number_words, self._words.words, self._again
-        execute, taken = self._execution(fit, 0), 0
+        execute, taken = self._execution(fits, 0 if resizes else len(table) - 1), 0
         with _left_out(words, self._appending.values() if extends else ()):
             for values, base in zip(table, bases, strict=False):
                 number[0] = first + taken
                 if reported is not None:
                     dimensions[:] = reported[taken]
                 if resizes and taken:
-                    execute = self._execution(fit, taken)
+                    execute = self._execution(fits, taken)
                 words[index] = values + base
                 execute()
                 taken += 1
@@ -173,23 +174,26 @@ class IterationProgram:
             collected.count += taken
         return Taken(taken, again.value)
 
-    def _fit(self, ahead: IterationsAhead) -> tuple[FitsAhead, NDArray[np.uint64]]:
-        """Returns the iterations that fit the program's memory, and the words of each, without addresses."""
+    def _fits(self, ahead: IterationsAhead) -> tuple[FitsAhead | None, NDArray[np.uint64]]:
+        """Returns the iterations that fit the program's memory (None: all do), and the words of each, without
+        addresses.
+        """
         known = self._retained.get(ahead)
         if known is None:
-            if self._resizing is None:
-                fit = FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
-            else:
-                fit = self._resizing.fit_ahead(ahead.values, ahead.count)
-            known = fit, self._words.values(fit.extent_values)[:, self._words.value_of]
+            fits, values = None, np.zeros((ahead.count, 1), np.int64)
+            if self._resizing is not None:
+                fits = self._resizing.fits(ahead.values, ahead.count)
+                values = values[:0] if fits is None else fits.extent_values
+            table = self._words.values(values)[:, self._words.value_of] if len(values) else values.view(np.uint64)
+            known = fits, table
             keep(self._retained, ahead, known)
         return known
 
-    def _execution(self, fit: FitsAhead, iteration: int) -> Execute:
-        """Returns the function that executes iteration ``iteration`` of those that ``fit``."""
+    def _execution(self, fits: FitsAhead | None, iteration: int) -> Execute:
+        """Returns the function that executes iteration ``iteration`` of those that ``fits`` has."""
         frame = self.bound.calls.frame
-        if self._resizing is not None:
-            self._resizing.take_steps(frame, fit, iteration)
+        if self._resizing is not None and fits is not None:
+            self._resizing.take_steps(frame, fits, iteration)
         return frame.listed if frame.listed is not None and ledger.is_active() else frame.execute
 
     def _bases(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from landbridge.device.api import NdSpace, Region
@@ -20,11 +21,12 @@ from landbridge.vm.registers import Memory, RegisterLocation
 class KernelBuffers:
     """The buffers of one program, kept for as long as it lives. Calls run one after another and share their scratch.
 
-    ``outputs``: the registers that are outputs of the program.
+    ``outputs``: the registers that are outputs of the program. ``scratch_bytes``: the bytes of each scratch buffer, by
+    vdevice and number: as many as any call needs.
     """
 
-    def __init__(self, memory: Memory, outputs: range) -> None:
-        self._memory, self._outputs = memory, outputs
+    def __init__(self, memory: Memory, outputs: range, scratch_bytes: Mapping[tuple[int, int], int]) -> None:
+        self._memory, self._outputs, self._scratch_bytes = memory, outputs, scratch_bytes
         self._scratch: dict[tuple[int, int], OwnedBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: The imports that regions in use depend on.
@@ -45,6 +47,11 @@ class KernelBuffers:
         if location.owned is not None:
             return self._owned(kernels, location.owned, location.offset, location.nbytes, subject)
         register = cast(int, location.io)
+        if location.axis_separators and not is_image:
+            raise BindError(
+                f"{subject} lies in rows of {self._memory.binding(location.vdevice)}, which kernels of "
+                f"{kernels.device} do not take for inputs and outputs; compile the model again"
+            )
         _check_offset(kernels, location.offset, subject)
         return BoundBuffer(register, location.offset, location.nbytes, register in self._outputs)
 
@@ -82,11 +89,10 @@ class KernelBuffers:
         )
 
     def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnedBuffer:
-        """Returns scratch buffer ``number`` of calls on ``vdevice``, as large as any function of its module needs."""
+        """Returns scratch buffer ``number`` of calls on ``vdevice``, as large as any of them needs."""
         found = self._scratch.get((vdevice, number))
         if found is None:
-            sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
-            memory = self._memory.scratch(vdevice, max(sizes))
+            memory = self._memory.scratch(vdevice, number, max(self._scratch_bytes[vdevice, number], 1))
             self.owned.append(memory)
             found = self._scratch[vdevice, number] = self._owned(kernels, memory, 0, memory.nbytes, "scratch memory")
         return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from landbridge.errors import BindError
 from landbridge.executable.open_number import OpenNumber
+from landbridge.shapes.physical import physical_shape
 from landbridge.vm.borrowed_memory import BorrowedMemory
 from landbridge.vm.owned_memory import RowMemory
 from landbridge.vm.program import BoundTensor, CopyEnd, HostTensor, OwnedPart
@@ -35,6 +37,8 @@ class OperandWords:
         self._first = first
         self._registers, self._memory, self._borrowed, self._may_write = registers, memory, borrowed, may_write
         self._tables: dict[tuple[object, ...], int] = {}
+        #: The words where the row tables of inputs and outputs begin, by register.
+        self.tables: dict[int, int] = {}
 
     @property
     def next(self) -> int:
@@ -86,6 +90,8 @@ class OperandWords:
     def table(self, location: RegisterLocation, user: str) -> int | None:
         """Returns the word where the row table of ``location`` begins; None where its address is its argument."""
         owned = location.owned
+        if owned is None and location.axis_separators:
+            return self._bound_table(location, user)
         if not isinstance(owned, RowMemory):
             return None
         if not owned.is_direct:
@@ -95,3 +101,16 @@ class OperandWords:
             self._tables[key] = self.next
             self.words += owned.table(location.offset, location.shape, location.dtype, location.axis_separators)
         return self._tables[key]
+
+    def _bound_table(self, location: RegisterLocation, user: str) -> int:
+        """Returns the word where the row table of an input or output begins, which is filled when it is bound."""
+        binding, register = self._memory.binding(location.vdevice), cast(int, location.io)
+        if not binding.is_direct:
+            raise BindError(
+                f"{user} uses tensor {location.name!r} in rows of {binding}, which code of the host cannot use in "
+                "place; bind a device whose memory it can, or place the node elsewhere"
+            )
+        if register not in self.tables:
+            self.tables[register] = self.next
+            self.words += [0] * physical_shape(location.shape, location.axis_separators)[0]
+        return self.tables[register]

@@ -36,7 +36,7 @@ class FlatMemory:
         ``name``."""
         if not self._has_limits or self.tensor is None:
             return
-        start = self.tensor.byte_offset + offset
+        start = int(self.tensor.byte_offset + offset)  # a plain number, which devices are given
         if (problem := unreachable(self.tensor.storage, start, start + nbytes)) is not None:
             raise BindError(
                 f"tensor {name!r} of {nbytes} bytes from byte {offset} of its storage on: {problem}; bind a device "

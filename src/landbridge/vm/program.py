@@ -115,7 +115,8 @@ class MoveStep(NamedTuple):
     """Tells the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``.
 
     ``operands``: the words with the addresses of its one source and of its destination. It moves nothing where these
-    are equal. ``io``: the registers of inputs and outputs that it reads or writes.
+    are equal. ``io``: the registers of inputs and outputs that it reads or writes. ``io_unless_same``: these are its
+    source and its destination, and it moves nothing where one memory is bound to both.
     """
 
     name: str
@@ -123,6 +124,7 @@ class MoveStep(NamedTuple):
     device: str
     operands: tuple[int, int] | None = None
     io: tuple[int, ...] = ()
+    io_unless_same: bool = False
 
 
 class BorrowedBytes(NamedTuple):
@@ -138,7 +140,11 @@ class BorrowedBytes(NamedTuple):
 
 
 class AccessStep(NamedTuple):
-    """``steps`` of the host between barriers, as they use ``borrowed`` in place; no two of these share a granule."""
+    """``steps`` between barriers, as those of the host use ``borrowed`` in place; no two of these share a granule.
+
+    Launches among them were moved behind the barriers, which they need not precede: a barrier may wait for all that a
+    device was given before.
+    """
 
     borrowed: tuple[BorrowedBytes, ...]
     steps: tuple[Step, ...]
@@ -156,7 +162,10 @@ class Program(NamedTuple):
     do what ``steps`` do, cut where a ledger must be told of moves: empty when there are none. ``preparation`` runs once
     before them, and whenever parameters change. ``open_words`` are those of ``words``, by number, that depend on sizes;
     ``prepares_open`` says whether ``preparation`` has such. ``owned`` keeps alive what the addresses in ``words`` refer
-    to. ``needs_threads`` says whether several threads are faster for any call.
+    to. ``needs_threads`` says whether several threads are faster for any call. ``call_order`` has, for each record of a
+    call, the number of its Call among those of native code; empty where records are in the order of the Calls.
+    ``row_tables``: for each register of ``places`` the word where the addresses of its rows begin, None where code of
+    the host takes none.
     """
 
     words: array[int]
@@ -169,6 +178,8 @@ class Program(NamedTuple):
     needs_threads: bool = True
     preparation: tuple[Step, ...] = ()
     prepares_open: bool = False
+    call_order: tuple[int, ...] = ()
+    row_tables: tuple[int | None, ...] = ()
 
     def instantiate(self) -> array[int]:
         """Returns a copy of the program's words, ready to have inputs and outputs bound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,7 @@ class ProgramMemory:
         self.constant_bytes: dict[int, int] = {}
         #: The bytes of scratch buffers of kernels that devices run, by vdevice.
         self.kernel_bytes: dict[int, int] = {}
+        self._scratch_bytes: dict[tuple[int, int], int] = {}
 
     def binding(self, vdevice: int) -> DeviceBinding:
         """Returns the binding of the tensors of ``vdevice``."""
@@ -93,21 +94,32 @@ class ProgramMemory:
         )
         return self._flat(tensor, instruction.vdevice)
 
-    def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
-        """Returns a scratch buffer for kernels of a device, which lives as long as the program that holds it.
+    def scratch(self, vdevice: int, number: int, nbytes: int) -> FlatMemory:
+        """Returns scratch buffer ``number`` for kernels of a device, which lives as long as a program that holds it.
 
         It is in the device's own workspace, where it has one and no allocator was named for the memory.
         """
         binding = self.bindings[vdevice]
         scratch_allocator = owned_workspace(binding.device) if binding.allocator is None else None
-        if scratch_allocator is None:
-            tensor = self.tensor((nbytes,), "uint8", vdevice)
-        else:
-            tensor = Tensor(allocate(binding.device, nbytes, allocator=scratch_allocator), "uint8", (nbytes,))
-        _give_to_device(tensor)
+
+        def created(nbytes: int) -> Tensor:
+            if scratch_allocator is None:
+                tensor = self.tensor((nbytes,), "uint8", vdevice)
+            else:
+                tensor = Tensor(allocate(binding.device, nbytes, allocator=scratch_allocator), "uint8", (nbytes,))
+            _give_to_device(tensor)
+            return tensor
+
+        tensor = self._arena.scratch(vdevice, number, nbytes, created)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
+        self._scratch_bytes[vdevice, number] = tensor.nbytes
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
         return self._flat(tensor, vdevice)
+
+    @property
+    def scratch_bytes(self) -> Mapping[tuple[int, int], int]:
+        """Returns the bytes of each scratch buffer of kernels of devices, by vdevice and number."""
+        return self._scratch_bytes
 
     def constant(self, instruction: LoadConstant) -> OwnedMemory:
         """Returns a constant in the mapped file, without a copy; a device imports it.
@@ -143,6 +155,12 @@ class ProgramMemory:
             owned = self._flat(tensor, instruction.vdevice)
         self._copied[key] = owned
         return owned
+
+    def importable_words(self, vdevice: int, words: np.ndarray[Any, Any]) -> Tensor:
+        """Returns ``words``, imported for kernels on ``vdevice``, or other memory of that size that they can use."""
+        source = Tensor.from_numpy_view(words)
+        imported = self._imported(source, self.bindings[vdevice])
+        return self.tensor(source.shape, source.dtype, vdevice) if imported is None else imported
 
     def _is_in_place(self, vdevice: int) -> bool:
         """Returns whether constants of ``vdevice`` may stay in the file.

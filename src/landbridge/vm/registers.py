@@ -27,8 +27,8 @@ class Memory(Protocol):
     def constant(self, instruction: ins.LoadConstant) -> OwnedMemory:
         """Returns a constant."""
 
-    def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
-        """Returns a new scratch buffer for kernels of a device."""
+    def scratch(self, vdevice: int, number: int, nbytes: int) -> FlatMemory:
+        """Returns scratch buffer ``number`` for kernels of a device; they run one after the other."""
 
 
 class NotDirectError(BindError):
@@ -86,14 +86,20 @@ class Registers:
                 spec.dtype,
                 self._number(spec),
                 name=spec.name,
-                address=0 if i >= first_parameter or memory.binding(spec.vdevice).is_direct else None,
+                axis_separators=spec.axis_separators,
+                address=0 if i >= first_parameter or self._is_direct(spec) else None,
             )
             for i, spec in enumerate(specs)
         }
+        self.has_rows = any(spec.axis_separators for spec in specs)
 
     def _number(self, spec: TensorSpec) -> int:
         self.vdevice(spec.vdevice)
         return spec.vdevice
+
+    def _is_direct(self, spec: TensorSpec) -> bool:
+        """Returns whether code of the host uses what is bound to ``spec`` by its address."""
+        return not spec.axis_separators and self._memory.binding(spec.vdevice).is_direct
 
     def define(self, instruction: ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant) -> None:
         """Set the location of the instruction's ``dst``."""
@@ -179,7 +185,7 @@ class Registers:
             assert not isinstance(owned, RowMemory)
             return 0 if owned is None or owned.tensor is None else owned.tensor.data_address + location.offset
         where = self._memory.binding(location.vdevice)
-        if isinstance(location.owned, RowMemory) and location.owned.is_direct:
+        if location.axis_separators and where.is_direct:
             raise BindError(
                 f"{user} uses tensor {location.name!r}, which lies in rows of {where}, as flat memory; compile the "
                 "model "
@@ -196,6 +202,8 @@ class Registers:
     def is_borrowed(self, location: RegisterLocation) -> bool:
         """Returns whether code of the host uses ``location``, memory of a device, between barriers."""
         if not self._may_lend or location.address is not None or isinstance(location.owned, RowMemory):
+            return False
+        if location.axis_separators:
             return False
         return self._memory.binding(location.vdevice).lends
 
@@ -250,7 +258,7 @@ class Registers:
         is_used: bool = True,
     ) -> RegisterLocation:
         whole = self[register]
-        if isinstance(whole.owned, RowMemory):
+        if isinstance(whole.owned, RowMemory) or whole.axis_separators:
             raise BindError(
                 f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
                 "and no view of it has another shape; compile the model again"

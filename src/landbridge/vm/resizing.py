@@ -1,12 +1,13 @@
-"""Resizing: rebinds a program that was bound for one choice of sizes to others, where only the host runs it.
+"""Resizing: rebinds a program that was bound for one choice of sizes to others, where only the host or one device
+runs it.
 
 Only words that depend on sizes change, and what fits the slots; addresses of weights and of code stay. Each choice of
-sizes needs just an array of numbers.
+sizes needs just an array of numbers, and on a device its launches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 from math import prod
 from typing import TYPE_CHECKING
@@ -16,19 +17,21 @@ import numpy as np
 from landbridge.dtypes import dtype
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import ExtentValues, choose_legal, dimensions, spec_at
-from landbridge.executable.open_number import OpenNumber
-from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.executable.parts import CodeImage
 from landbridge.memory import ledger
-from landbridge.records import record
+from landbridge.memory.extents import limits_pieces
 from landbridge.sizes.formulas import SizeFormulas
-from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import Bytes, ExtentCheck, padded_slots
 from landbridge.vm.frame import Frame
 from landbridge.vm.interpreter import run_steps
-from landbridge.vm.open_steps import may_be_others, number_at, steps_at
+from landbridge.vm.open_kernels import OpenKernels, runs_on_devices
+from landbridge.vm.open_kernels import may_be_others as may_kernels_be_others
+from landbridge.vm.open_steps import may_be_others, steps_at
 from landbridge.vm.open_words import OpenWords
 from landbridge.vm.program import NativeStep, Step
+from landbridge.vm.size_fit import FitsAhead, OpenSlots, SizeFit, is_open
+from landbridge.vm.slot import Slot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,48 +39,10 @@ if TYPE_CHECKING:
 #: Above all sizes.
 _MOST = (1 << 63) - 1
 
-Places = tuple[tuple[int, int], ...]
-
-
-@record(slots=True, eq=False)
-class SizeFit:
-    """The state of a program at one choice of its sizes.
-
-    ``extent_values``: the values of its extents, by slot, then the bytes of each input and output, and 0. ``specs``:
-    what fits each input and output; ``places`` are their words, ``nbytes`` their bytes. ``threads``: the number of
-    threads it runs on. Made at the first resize: ``values``, each value of its words once, and ``steps``, where it does
-    more than one call. Many are retained, so what is the same in all of them exists once.
-    """
-
-    extent_values: NDArray[np.int64]
-    specs: tuple[TensorSpec, ...]
-    places: tuple[Places, ...]
-    nbytes: list[int]
-    threads: int
-    values: NDArray[np.uint64] | None = None
-    steps: tuple[Step, ...] | None = None
-
-    def has_io_of(self, other: SizeFit) -> bool:
-        """Returns whether what fits the inputs and outputs of ``other`` fits here, at the same words."""
-        return self.specs == other.specs and self.places == other.places
-
-
-@record(frozen=True, slots=True, eq=False)
-class FitsAhead:
-    """``count`` choices of sizes, the first of those requested, for which the program has enough memory.
-
-    ``extent_values``: the values of its extents, by slot, then 0, one row for each choice. ``threads``: the number of
-    threads.
-    """
-
-    extent_values: NDArray[np.int64]
-    count: int
-    threads: int
-
 
 def may_be_resized(executable: Executable) -> bool:
-    """Returns whether all code of ``executable`` runs on the host."""
-    return all(isinstance(module.image, CodeImage) for module in executable.modules)
+    """Returns whether all code of ``executable`` runs on the host, or all on devices."""
+    return len({isinstance(module.image, CodeImage) for module in executable.modules}) <= 1
 
 
 class Resizing:
@@ -93,15 +58,16 @@ class Resizing:
         self._dimensions = dimensions(executable.main)
         program = bound.program
         io = (*self._main.inputs, *self._main.outputs)
-        #: The steps that fit all sizes.
-        self._fixed = [None if _is_open(spec) else spec_at(spec, extent_values) for spec in io]
+        fixed = [None if is_open(spec) else spec_at(spec, extent_values) for spec in io]
+        self._slots = OpenSlots(io, program.places[: len(io)], fixed)
         self._items = [dtype(spec.dtype).itemsize for spec in io]
-        self._places = program.places[: len(io)]
-        self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in self._places]
         self._runner = cache(bound.runner)
         self._open = OpenWords(program.open_words)
         self._check = ExtentCheck(executable, extent_values, storages)
         self._formulas: SizeFormulas | None = None
+        self._kernels: OpenKernels | None = None
+        if runs_on_devices(program.steps):
+            self._kernels = OpenKernels(program.steps, extent_values, bound.memory)
         self._io_shapes = padded_slots([spec.shape for spec in io], extent_values)
 
     @staticmethod
@@ -109,12 +75,19 @@ class Resizing:
         """Returns whether ``bound`` can be resized.
 
         It can where code uses its memory in place, none of it is in rows, and nothing that was prepared is for one
-        size.
+        size; of devices, only one does.
         """
-        program = bound.program
-        in_place = all(binding.is_direct and binding.kind.ndim == 1 for binding in bound.memory.bindings)
+        program, bindings = bound.program, bound.memory.bindings
+        if program.prepares_open or any(binding.kind.ndim > 1 for binding in bindings):
+            return False
+        if runs_on_devices(program.steps):
+            return may_kernels_be_others(program.steps) and not any(limits_pieces(each.kind) for each in bindings)
         sums = all(slot >= 0 for _, number in program.open_words for slot in number.slots)
-        return in_place and sums and not program.prepares_open and may_be_others(program.steps)
+        return sums and all(binding.is_direct for binding in bindings) and may_be_others(program.steps)
+
+    def sizes_of(self, values: Sequence[int]) -> dict[str, int]:
+        """Returns ``values``, of all open dimensions in order, by the names of these."""
+        return dict(zip(self._dimensions, values, strict=True))
 
     def fit(self, values: Mapping[str, int]) -> SizeFit | None:
         """Returns the state of the program where dimensions have ``values``, by name; None where its memory is too
@@ -124,99 +97,96 @@ class Resizing:
         """
         extent_values = self._extent_values
         choose_legal(self._main, self._dimensions, values, extent_values)
-        io = (*self._main.inputs, *self._main.outputs)
+        slots = self._slots
         specs = tuple(
             spec_at(spec, extent_values) if known is None else known
-            for spec, known in zip(io, self._fixed, strict=True)
+            for spec, known in zip(slots.specs, slots.fixed, strict=True)
         )
         nbytes = [
             spec.nbytes if spec.strides else prod(spec.shape) * item  # of legal extents: checked with all others below
             for spec, item in zip(specs, self._items, strict=True)
         ]
-        every = [*extent_values.every, *nbytes, 0]
-        found = np.array(every, np.int64)
+        found = np.array([*extent_values.every, 0], np.int64)
         sizes, fits = self._check.sizes(found, nbytes)
-        if not fits:
+        if not fits or not (self._kernels is None or self._kernels.fits(found)):
             return None
-        threads = self._bound.most_threads
-        if threads > 1 and not self._check.is_worth_sharing(found, sizes):
-            threads = 1
-        places = self._places_at(every) if any(self._moves) else self._places
-        return SizeFit(found, specs, places, nbytes, threads)
+        threads = int(self._threads(found, sizes))
+        fit = SizeFit(found, specs, slots.places_at(found), nbytes, threads)
+        if self._kernels is not None:  # which may copy words to the device: not in a run
+            self._steps(fit)
+        return fit
 
-    def fits_along(
+    def fits(
         self,
-        values: Mapping[str, NDArray[np.int64]],
-        inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
-    ) -> list[SizeFit]:
-        """Returns what ``fit`` does for the first of several choices of dimensions, whose ``values`` are by name: those
-        before the first that is illegal, or too large for the memory, or where an input has another shape.
+        values: Mapping[str, int | NDArray[np.int64]],
+        count: int,
+        inputs: NDArray[np.int64] | None = None,
+    ) -> FitsAhead | None:
+        """Returns what ``fit`` does for the first of ``count`` choices of dimensions: those before the first that is
+        illegal, or too large for the memory, or where an input has another shape; None where that is the first.
 
-        ``inputs``: for each input its shape at the choice before the first, and how much that changes from choice to
-        choice (None: not at all). Nothing is returned where inputs or outputs have strides.
+        ``values``: those of the dimensions by name, one for all choices or ``count``. ``inputs``: the shapes that are
+        expected, a row for each choice with a row for each input, padded with 1 to one rank; None: any. Inputs and
+        outputs with strides are computed one by one: None.
         """
-        io = (*self._main.inputs, *self._main.outputs)
-        count = len(next(iter(values.values()), ()))
-        if not count or any(spec.strides for spec in io):
-            return []
-        rows = self._rows(values, count)
+        rows = None if self._slots.has_strides else self._rows(values, count)
         if rows is None:
-            return []
+            return None
         shapes = rows[:, self._io_shapes]
         nbytes = shapes.prod(axis=2, dtype=np.float64) * self._items
         sizes, legal = self._check.sizes(rows, nbytes)
         for name, symbol in self._dimensions.items():
             units, left = np.divmod(values[name], symbol.unit)
             legal &= (left == 0) & (units >= symbol.low) & (units <= (_MOST if symbol.high is None else symbol.high))
+        slot = self._extent_values.slot
         for guard in self._main.guards:
-            legal &= rows[:, self._extent_values.slot(guard.found)] == rows[:, self._extent_values.slot(guard.legal)]
-        legal &= (shapes[:, : len(inputs)] == _advanced(inputs, count, shapes.shape[2])).all(axis=(1, 2))
-        count = count if legal.all() else int(legal.argmin())
-        return self._each_fit(rows[:count], shapes, nbytes.astype(np.int64), sizes)
+            legal &= rows[:, slot(guard.found)] == rows[:, slot(guard.legal)]
+        if inputs is not None:
+            legal &= (shapes[:, : inputs.shape[1], : inputs.shape[2]] == inputs).all(axis=(1, 2))
+        if self._kernels is not None:
+            legal &= self._kernels.fits(rows)
+        if not legal[0]:
+            return None
+        first = slice(None if legal.all() else int(legal.argmin()))
+        threads = self._threads(rows[first], sizes[first]).tolist()
+        return FitsAhead(rows[first], threads, self._slots, shapes[first], nbytes[first].astype(np.int64), self._open)
 
-    def _each_fit(
-        self, rows: NDArray[np.int64], shapes: NDArray[np.int64], nbytes: NDArray[np.int64], sizes: Bytes
-    ) -> list[SizeFit]:
-        """Returns the SizeFit of each of ``rows``; specs that are the same in all of them exist once."""
-        count, every = len(rows), np.concatenate([rows[:, :-1], nbytes[: len(rows)], rows[:, -1:]], axis=1)
-        specs: list[Sequence[TensorSpec]] = []
-        for number, spec in enumerate((*self._main.inputs, *self._main.outputs)):
-            found = shapes[:count, number, : len(spec.shape)]
-            varies = bool(count and (found != found[0]).any())
-            at = [
-                TensorSpec(spec.name, tuple(shape), spec.dtype, (), spec.vdevice)
-                for shape in found[: count if varies else 1].tolist()
-            ]
-            specs.append(at if varies else at * count)
-        most, moves = self._bound.most_threads, any(self._moves)
-        fits = []
-        of_rows = every, self._open.values(every), zip(*specs, strict=True), sizes, nbytes.tolist()
-        for row, words, each, size, bytes_of in zip(*of_rows, strict=False):
-            threads = most if most == 1 or self._check.is_worth_sharing(row, size) else 1
-            places = self._places_at(row.tolist()) if moves else self._places
-            fits.append(SizeFit(row, each, places, bytes_of, threads, words))
-        return fits
+    def _threads(self, extent_values: NDArray[np.int64], sizes: Bytes) -> NDArray[np.int64]:
+        """Returns the number of threads at one choice of sizes, or at each of several."""
+        most = self._bound.most_threads if self._kernels is None else 1
+        if most == 1:
+            return np.ones(extent_values.shape[:-1], np.int64)
+        return np.where(self._check.is_worth_sharing(extent_values, sizes), most, 1)
 
-    def _places_at(self, every: Sequence[int]) -> tuple[Places, ...]:
-        """Returns the words of each input and output where extents have the values of ``every``."""
-        return tuple(
-            tuple((word, number_at(offset, every)) for word, offset in each) if moves else each
-            for each, moves in zip(self._places, self._moves, strict=True)
-        )
+    def changes(self, frame: Frame, fit: SizeFit) -> set[Slot]:
+        """Returns the inputs and outputs of ``frame``, one of the program's, that ``resize`` to ``fit`` unbinds: those
+        of another shape or at other words, and all where arguments may be staged.
+        """
+        each = zip(frame.slots, fit.specs, fit.places)  # noqa: B905 - without the parameters
+        staged = frame.staging is not None
+        return {slot for slot, spec, places in each if staged or slot.spec != spec or slot.places != places}
 
-    def resize(self, frame: Frame, fit: SizeFit) -> None:
-        """Resize ``frame``, one of the program's, to ``fit``, with nothing bound to its inputs and outputs."""
+    def resize(self, frame: Frame, fit: SizeFit, changed: Collection[Slot]) -> None:
+        """Resize ``frame``, one of the program's, to ``fit``, with nothing bound to ``changed``, its ``changes``."""
         for slot, spec, size, places in zip(frame.slots, fit.specs, fit.nbytes, fit.places):  # noqa: B905 - parameters stay
-            slot.take(spec, size, places)
+            if slot in changed:
+                slot.take(spec, size, places)
+            else:  # of plain numbers, where the program was bound with OpenNumbers
+                slot.spec, slot.shape = spec, spec.shape
         if frame.staging is not None:
             frame.staging.clear()
         self.set_words(frame, fit)
 
-    def set_words(self, frame: Frame, fit: SizeFit) -> None:
-        """Resize ``frame`` from a state with the same inputs and outputs to ``fit``; what is bound to them stays."""
+    def set_words(self, frame: Frame, fit: SizeFit, before: SizeFit | None = None) -> None:
+        """Resize ``frame`` to ``fit`` from the state ``before`` (None: any), which has the same inputs and outputs, and
+        leave bound to them what is.
+        """
         if fit.values is None:
             fit.values = self._open.values(fit.extent_values)
-        frame.number_words[self._open.words] = fit.values[self._open.value_of]
+        words, value_of = self._open.words, self._open.value_of
+        if before is not None and fit.ahead is not None and fit.ahead is before.ahead:
+            words, value_of = fit.ahead.changing
+        frame.number_words[words] = fit.values[value_of]
         listed = partial(self._list, frame, fit) if frame.listed is not None else None
         frame.take(self._steps(fit), listed, self._runner(fit.threads))
 
@@ -224,23 +194,6 @@ class Resizing:
     def width(self) -> int:
         """Returns how many numbers one choice of sizes takes to compute."""
         return self._check.width + len(self._extent_values.every)
-
-    def fit_ahead(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> FitsAhead:
-        """Returns the states for ``count`` choices of dimensions; ``values`` has one value for all of them, or
-        ``count``.
-
-        What ``choose_legal`` checks holds for all of them. No input or output has strides.
-        """
-        extent_values = self._rows(values, count)
-        if extent_values is None:
-            return FitsAhead(np.zeros((0, len(self._extent_values.every) + 1), np.int64), 0, 1)
-        io = extent_values[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
-        sizes, fits = self._check.sizes(extent_values, io)
-        count = count if fits.all() else int(fits.argmin())
-        threads = self._bound.most_threads
-        if count and threads > 1 and not self._check.is_worth_sharing(extent_values[count - 1], sizes[count - 1]):
-            threads = 1
-        return FitsAhead(extent_values[:count], count, threads)
 
     def _rows(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.int64] | None:
         """Returns the values of all extents by slot, then 0, a row for each of ``count`` choices; None where 64 bits
@@ -256,7 +209,7 @@ class Resizing:
     def take_steps(self, frame: Frame, fits: FitsAhead, choice: int) -> None:
         """Set ``frame`` to the steps of choice ``choice`` of ``fits``."""
         steps, listed = self._bound.program.steps, self._bound.program.listed_steps
-        run_native, is_reported = self._runner(fits.threads), ledger.is_active() and bool(listed)
+        run_native, is_reported = self._runner(fits.threads[choice]), ledger.is_active() and bool(listed)
         extent_values = [] if _is_native(steps) and not is_reported else fits.extent_values[choice].tolist()
         execute = (
             partial(run_steps, steps_at(listed, extent_values), frame.words, run_native, frame.bound_to)
@@ -270,31 +223,21 @@ class Resizing:
         if _is_native(steps):
             return steps
         if fit.steps is None:
-            fit.steps = steps_at(steps, fit.extent_values.tolist())
+            fit.steps = self._steps_at(steps, fit)
         return fit.steps
 
+    def _steps_at(self, steps: Sequence[Step], fit: SizeFit) -> tuple[Step, ...]:
+        if self._kernels is None:
+            return steps_at(steps, fit.extent_values.tolist())
+        if fit.kernel_steps is None:
+            fit.kernel_steps = {}
+        return self._kernels.steps_at(steps, fit.extent_values, fit.kernel_steps)
+
     def _list(self, frame: Frame, fit: SizeFit) -> None:
-        steps = steps_at(self._bound.program.listed_steps, fit.extent_values.tolist())
+        steps = self._steps_at(self._bound.program.listed_steps, fit)
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
-
-
-def _advanced(
-    inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]], count: int, rank: int
-) -> NDArray[np.int64]:
-    """Returns the shapes of ``inputs`` at each of ``count`` choices, padded with 1 to ``rank`` axes; see
-    ``Resizing.fits_along``.
-    """
-    first = np.array([[*shape, *[1] * (rank - len(shape))] for shape, _ in inputs], np.int64).reshape(-1, rank)
-    more = np.array([[*(more or ()), *[0] * (rank - len(more or ()))] for _, more in inputs], np.int64).reshape(
-        -1, rank
-    )
-    return first + np.arange(1, count + 1)[:, None, None] * more
 
 
 def _is_native(steps: Sequence[Step]) -> bool:
     """Returns whether ``steps`` are one native call, the same for all sizes."""
     return len(steps) == 1 and isinstance(steps[0], NativeStep)
-
-
-def _is_open(spec: TensorSpec) -> bool:
-    return any(isinstance(extent, Size) for extent in (*spec.shape, *spec.strides))

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import stored_dtype
 from landbridge.errors import InputError
 from landbridge.executable.parts import TensorSpec
+from landbridge.memory.repeated_addresses import shifts
 from landbridge.shapes.strides import same_layout
 from landbridge.tensor import Tensor
+from landbridge.tensor.in_rows import row_table
 from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.entry import Entry
 from landbridge.vm.lease import Lease, SlotUse, Tenancy
@@ -28,13 +30,15 @@ class Slot:
 
     ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``binding``: the memory of
     arguments. ``for_kernels``: kernels of a device get the memory, which must be dense then. ``staged``: arguments may
-    be staged through the host. ``borrowed``: code of the host uses them between barriers.
+    be staged through the host. ``borrowed``: code of the host uses them between barriers. ``row_table``: the word where
+    the addresses of its rows begin, None where code of the host takes none.
 
     ``alias``: the input whose memory an output may be, or the output that may be the memory of an input; both from the
     same byte on.
 
     Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
-    nothing is bound. For runs alone: ``owned``, the program's memory for it, once it was needed; ``partner``, the other
+    nothing is bound. ``slides``: the addresses of all memory through which that slides, None where it does not. For
+    runs alone: ``owned``, the program's memory for it, once it was needed; ``partner``, the other
     half of a recurrent state; and ``use``, whether executions write it, or a copy is writing it now.
     """
 
@@ -59,7 +63,9 @@ class Slot:
         "program",
         "register",
         "role",
+        "row_table",
         "shape",
+        "slides",
         "spec",
         "strides",
         "use",
@@ -79,13 +85,15 @@ class Slot:
         for_kernels: bool = False,
         staged: bool = False,
         borrowed: bool = False,
+        row_table: int | None = None,
     ) -> None:
         self.role, self.register, self.words = role, register, words
         self.program = program
         self.is_input = role != "output"
-        self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
-        self.for_kernels, self.borrowed = for_kernels, borrowed
+        self.dtype: np.dtype[Any] = stored_dtype(spec.dtype)
+        self.for_kernels, self.borrowed, self.row_table = for_kernels, borrowed, row_table
         in_place = binding.is_direct and not binding.is_other_device and (binding.is_host or not for_kernels)
+        in_place = in_place and not spec.axis_separators
         #: The binding of memory that code of the host does not use in place; None where it does.
         self.binding = None if in_place else binding
         #: Arrays of exactly this type are used in place if they fit; None where kernels need owners.
@@ -99,6 +107,7 @@ class Slot:
     def take(self, spec: TensorSpec, nbytes: int, places: tuple[tuple[int, int], ...]) -> None:
         """Resize to what fits ``spec``, of ``nbytes``, with nothing bound."""
         self.address = self.end = 0
+        self.slides: tuple[int, int] | None = None
         self.owner: Any = None
         self.lease: Lease | None = None
         self.owned: Tensor | None = None
@@ -111,18 +120,29 @@ class Slot:
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"
 
-    def bind(self, address: int, owner: object, lease: Lease | None = None) -> None:
+    def bind(
+        self, address: int, owner: object, lease: Lease | None = None, slides: tuple[int, int] | None = None
+    ) -> None:
         """Bind the memory at ``address``, which ``owner`` keeps alive, for executions; ``lease`` is kept as long.
+        ``slides``: the addresses through which it slides.
 
         An interrupt leaves either the previous binding or this one.
         """
         try:
-            for word, offset in self.places:
-                self.words[word] = address + offset
+            self.set_words(address, owner)
             self.address, self.end, self.owner, self.lease = address, address + self.nbytes, owner, lease
+            self.slides = slides
         except BaseException:  # addresses of memory that nobody keeps alive must not stay
-            self.bind(address, owner, lease)
+            self.bind(address, owner, lease, slides)
             raise
+
+    def set_words(self, address: int, owner: object) -> None:
+        """Write what code of the host reads of the memory at ``address``, which is that of ``owner``."""
+        for word, offset in self.places:
+            self.words[word] = address + offset
+        if self.row_table is not None and isinstance(owner, Tensor):
+            for number, row in enumerate(row_table(owner)):
+                self.words[self.row_table + number] = row
 
     def bind_owned(self, owned: Tensor) -> None:
         """Bind ``owned``, the program's own memory for this slot, in place of what is bound, and keep it for later
@@ -130,7 +150,11 @@ class Slot:
         """
         self.owned = owned
         if self.owner is not owned:
-            self.bind(self.location(owned), owned)
+            address, slides = self.location(owned), None
+            if owned.storage.is_window:
+                base = address - owned.byte_offset
+                slides = base, base + owned.storage.nbytes
+            self.bind(address, owned, slides=slides)
 
     def tensor(self) -> Tensor:
         """Returns a Tensor over the memory that is bound."""
@@ -156,6 +180,8 @@ class Slot:
 
     def location(self, tensor: Tensor) -> int:
         """Returns the address of ``tensor``; for memory of a device, a number that is unique within its Storage."""
+        if self.spec.axis_separators:
+            return (tensor.storage.number << 64) + tensor.byte_offset
         if (
             self.binding is None
             or self.binding.is_direct
@@ -187,23 +213,31 @@ class Slot:
         """Raises HostAccessError when an open host view conflicts with an execution on ``owner``."""
         if isinstance(owner, Tensor):
             subject = f"the run, as {self},"
-            owner.storage.check_access(*owner.byte_range, writes=not self.is_input, subject=subject)
+            storage = owner.storage
+            accessed = (0, storage.nbytes) if storage.is_window else owner.byte_range
+            storage.check_access(*accessed, writes=not self.is_input, subject=subject)
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raises InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.
 
-        All of the memory of an alias may be shared.
+        All of the memory of an alias may be shared. What slides may have all of the memory through which it does.
         """
-        shared = min(address + self.nbytes, start + other.nbytes) - max(address, start)
-        if shared > 0 and not (self.alias is other and address == start):
-            raise InputError(
-                f"{self} would share {shared} bytes with {other}; give each memory of its own, or make a "
-                f"recurrent state of them with bind_state(output, input){self._way_to_alias(other)}"
-            )
+        if self.alias is other and address == start:
+            return
+        low, high = self.slides or (address, address + self.nbytes)
+        first, last = other.slides or (start, start + other.nbytes)
+        shared = max(min(high, last + shift) - max(low, first + shift) for shift in shifts(first, low))
+        if shared > 0:
+            way_out = ""
+            if "parameter" not in (self.role, other.role):
+                way_out = (
+                    f", or make a recurrent state of them with bind_state(output, input){self._way_to_alias(other)}"
+                )
+            raise InputError(f"{self} would share {shared} bytes with {other}; give each memory of its own{way_out}")
 
     def _way_to_alias(self, other: Slot) -> str:
         """Returns how to request one memory for this slot and ``other``, where they may have that."""
-        if self.is_input == other.is_input or "parameter" in (self.role, other.role):
+        if self.is_input == other.is_input:
             return ""
         if self.alias is other:
             return ", or both the same memory from the same byte on"

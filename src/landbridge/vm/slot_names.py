@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from landbridge.errors import InputError, UnknownArgumentError
+from landbridge.executable.parts import TensorSpec
 from landbridge.text.did_you_mean import did_you_mean
 from landbridge.vm.slot import Slot
 
@@ -36,7 +37,16 @@ def unknown_keyword(name: str, inputs: Sequence[str]) -> UnknownArgumentError:
     )
 
 
-def unknown_slot(subject: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
+def find_spec(subject: str, name: object, specs: Sequence[TensorSpec]) -> TensorSpec:
+    """Returns that of ``specs`` which is called ``name``; raises InputError that names the legal ones."""
+    by_name = {spec.name: spec for spec in specs}
+    try:
+        return by_name[name]  # type: ignore[index]  # any value may be asked for
+    except (KeyError, TypeError):
+        raise unknown_slot(subject, name, by_name) from None
+
+
+def unknown_slot(subject: str, name: object, slots: Mapping[Any, Any]) -> InputError:
     """Returns the error for a ``subject`` called ``name`` that does not exist."""
     names = [known for known in slots if isinstance(known, str)]
     if not isinstance(name, str | int):

@@ -26,7 +26,7 @@ class Spares(Generic[_T]):
         self._ask_most = most
         self._free: list[_T] = []
         self._alive: weakref.WeakSet[_T] = weakref.WeakSet()
-        self._making = 0
+        self._making = self._forgotten = 0
         self._changed = threading.Condition(new_lock())
 
     @cached_property
@@ -41,11 +41,14 @@ class Spares(Generic[_T]):
                     return self._free.pop()
                 if len(self._alive) + self._making < self._most:
                     self._making += 1
+                    forgotten = self._forgotten
                     break
                 self._changed.wait(_LOOK_AGAIN)
         try:
             created = self._make()
-            self._alive.add(created)
+            with self._changed:
+                if forgotten == self._forgotten:  # else it may have been made of what was before
+                    self._alive.add(created)
             return created
         finally:
             with self._changed:
@@ -62,6 +65,7 @@ class Spares(Generic[_T]):
     def forget(self) -> None:
         """Forget all instances made so far: the next ones are made anew."""
         with self._changed:
+            self._forgotten += 1
             self._free.clear()
             self._alive = weakref.WeakSet()
             self._changed.notify_all()

@@ -67,13 +67,8 @@ class TokenLock:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """Hold the lock in a block, after waiting as long as others hold it."""
-        while True:
-            try:
-                token = self.take()
-                break
-            except IndexError:
-                time.sleep(_NAP)
+        """Hold the lock in a block, after waiting until its owner gives it back, however soon that takes it again."""
+        token = self._wait()
         try:
             self.owner = get_ident()
             yield
@@ -81,6 +76,20 @@ class TokenLock:
             self.owner = NOBODY
             self.give_back(token)
             del token
+
+    def _wait(self) -> LockToken:
+        given: list[LockToken] = []  # by the owner; what comes later, and what an interrupt drops, comes back by itself
+        try:
+            while True:
+                try:
+                    return self.take()
+                except IndexError:
+                    self.give_back = given.append
+                time.sleep(_NAP)
+                if given:
+                    return given.pop()
+        finally:
+            self.give_back = self.free.append
 
     def take_for_good(self, timeout: float) -> bool:
         """Take the lock and never give it back; returns False where it could not be taken within ``timeout``

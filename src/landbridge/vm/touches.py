@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from landbridge.device.api import Device
 from landbridge.executable import instructions as ins
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import host_sees
 from landbridge.vm.borrowed_memory import granules
-from landbridge.vm.overlap import Touch
+from landbridge.vm.dependences import Touch
 from landbridge.vm.owned_memory import FlatMemory, RowMemory
 from landbridge.vm.registers import Memory, RegisterLocation, Registers
 
@@ -17,11 +17,20 @@ from landbridge.vm.registers import Memory, RegisterLocation, Registers
 class Touches:
     """The touched bytes of instructions on ``registers``; devices run calls of modules ``on_devices``.
 
-    ``outputs``: the numbers of the bound registers that the program writes.
+    ``outputs``: the numbers of the bound registers that the program writes. ``aliases``: the register of the input
+    whose memory an output may be, by the register of the output; the two count as one memory.
     """
 
-    def __init__(self, registers: Registers, memory: Memory, on_devices: frozenset[int], outputs: range) -> None:
+    def __init__(
+        self,
+        registers: Registers,
+        memory: Memory,
+        on_devices: frozenset[int],
+        outputs: range,
+        aliases: Mapping[int, int],
+    ) -> None:
         self._registers, self._memory, self._on_devices, self._outputs = registers, memory, on_devices, outputs
+        self._aliases = aliases
 
     def where(self, instruction: ins.Instruction) -> tuple[Device | None, list[Touch] | None]:
         """Returns the device of ``instruction``, None for the host, and what it touches, None for anything."""
@@ -31,6 +40,9 @@ class Touches:
                 return self._memory.binding(instruction.vdevice).device if on else None, self.of(args)
             case ins.ToVDevice(src, dst):
                 return self.engine(self._registers[src], self._registers[dst]), self.of((src, dst), reads=(src,))
+            case ins.HostCall(name, args, attributes) if _is_host_operator(name):
+                count = attributes.get("inputs", 0)
+                return None, self.of(args, reads=args[:count] if isinstance(count, int) else ())
             case ins.HostCall() | ins.If() | ins.Loop() | ins.Prepared():
                 return None, None
             case _:
@@ -43,7 +55,7 @@ class Touches:
         touched = []
         for register in registers:
             location = self._registers[register]
-            memory = location.owned if location.io is None else location.io
+            memory = location.owned if location.io is None else self._aliases.get(location.io, location.io)
             writes = self.may_write(location) and register not in reads
             if isinstance(location.owned, RowMemory):
                 touched.append(Touch(memory, 0, location.owned.nbytes, writes))
@@ -73,3 +85,10 @@ class Touches:
     def may_write(self, location: RegisterLocation) -> bool:
         """Returns whether code may write ``location``: any operand of a call, except memory that nobody writes."""
         return location.io is None or location.io in self._outputs
+
+
+def _is_host_operator(name: str) -> bool:
+    """Returns whether a program calls a host operator by ``name``: a function that uses its arguments alone."""
+    from landbridge.operators.implementations import HOST_PREFIX  # few programs call any
+
+    return name.startswith(HOST_PREFIX)

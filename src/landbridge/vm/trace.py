@@ -116,10 +116,10 @@ class _Tracer:
         self._steps, self._run_native = bound.program.steps, bound.run_native
         self._words, self._slots = frame.words, frame.slots
         self._base = frame.words.buffer_info()[0]
-        # Binding keeps the order of calls, so the n-th call record is the n-th Call of native code.
         found = _record_words((*bound.program.preparation, *bound.program.steps))
         records = sorted(word for word in found if frame.words[word] in RECORD_CALLS)
-        self._calls = dict(zip(records, calls, strict=True))
+        order = bound.program.call_order or range(len(calls))
+        self._calls = {word: calls[number] for word, number in zip(records, order, strict=True)}
         self._events: list[TraceEvent] = []
         self._lanes: dict[str, DeviceLane] = {}
         self._began = 0

@@ -12,7 +12,7 @@ from landbridge.errors import CodegenError
 
 def test_what_cannot_be_linked_is_refused_first(tmp_path: Path) -> None:
     compiler = tmp_path / "cross-cc"
-    compiler.write_text("#!/bin/sh\necho '#define __riscv 1'\n")
+    compiler.write_text("#!/bin/sh\necho '#define __powerpc64__ 1'\n")
     compiler.chmod(0o755)
-    with pytest.raises(CodegenError, match="makes code for riscv64, which cannot be linked"):
+    with pytest.raises(CodegenError, match="makes code for powerpc64le, which cannot be linked"):
         lb.compile(b"no model, and not looked at", f"c -mcpu=generic -compiler={compiler}")

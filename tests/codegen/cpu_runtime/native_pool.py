@@ -86,9 +86,9 @@ class Pool:
         functions = system.functions()
         known = code_image._library_function
 
-        def find(symbol: str) -> int:
+        def find(symbol: str, more: tuple[str, ...]) -> int:
             ours = functions.get(symbol)
-            return known(symbol) if ours is None else ctypes.cast(ours, ctypes.c_void_p).value or 0
+            return known(symbol, more) if ours is None else ctypes.cast(ours, ctypes.c_void_p).value or 0
 
         with mock.patch.object(code_image, "_library_function", find):
             self._image = code_image.load_image(_image())

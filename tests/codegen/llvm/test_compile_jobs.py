@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import gc
 import mmap
+import queue
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -55,18 +56,16 @@ def test_helpers_are_there_where_many_are_expected(
     assert len(started) == helpers
 
 
-class _Counting:
-    """In the place of a helper: how many jobs are worked at."""
+class _Held:
+    """In the place of a helper: takes jobs, and finishes none before ``finish`` is set."""
 
-    at_work = 0
-    most = 0
+    def __init__(self, taken: queue.SimpleQueue[int], finish: threading.Event) -> None:
+        self._taken, self._finish = taken, finish
 
     def work(self, work: Any) -> None:
         while (taken := work.take()) is not None:
-            _Counting.at_work += 1
-            _Counting.most = max(_Counting.most, _Counting.at_work)
-            time.sleep(0.02)
-            _Counting.at_work -= 1
+            self._taken.put(taken[0])
+            self._finish.wait()
             work.done(taken[0], str(taken[0]).encode())
 
 
@@ -74,16 +73,26 @@ class _Counting:
 def test_a_core_is_left_to_who_makes_the_modules_until_all_are_made(
     cores: int, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    taken: queue.SimpleQueue[int] = queue.SimpleQueue()
+    finish = threading.Event()
     monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
-    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs._helper", lambda machine: _Counting())
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs._helper", lambda machine: _Held(taken, finish))
+    found: list[list[bytes]] = []
     with closing(Jobs(MACHINE, expected=100)) as jobs:
-        _Counting.most = 0
-        indices = [jobs.add(job) for job in JOBS * 4]
-        time.sleep(0.2)
-        assert _Counting.most == before
-        _Counting.most = 0
-        assert jobs.objects(indices) == [str(number).encode() for number in indices]
-        assert _Counting.most == cores
+        try:
+            indices = [jobs.add(job) for job in JOBS * 4]
+            for _ in range(before):
+                taken.get(timeout=60)
+            with pytest.raises(queue.Empty):  # one more would come at once
+                taken.get(timeout=0.1)
+            waits = threading.Thread(target=lambda: found.append(jobs.objects(indices)))
+            waits.start()
+            for _ in range(cores - before):
+                taken.get(timeout=60)
+        finally:
+            finish.set()
+        waits.join()
+    assert found == [[str(number).encode() for number in indices]]
 
 
 def test_a_helper_imports_what_it_needs_alone() -> None:

@@ -11,11 +11,12 @@ from landbridge.codegen.functions import call_groups
 from landbridge.codegen.llvm import generate
 from landbridge.codegen.llvm.compile import compile_ir
 from landbridge.codegen.llvm.image import machine_of
-from landbridge.codegen.llvm.isa import Isa, isa_of, required_flags
+from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.errors import CodegenError
 from landbridge.executable import abi
 from landbridge.executable.packed import PACKED_SYMBOL
+from landbridge.instruction_sets.isa import Isa
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import load_image
 

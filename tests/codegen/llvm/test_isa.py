@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from landbridge.codegen.llvm import features_aarch64, features_x86_64
-from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
+from landbridge.codegen.llvm.isa import isa_of, required_flags
+from landbridge.instruction_sets.aarch64 import features as features_aarch64
+from landbridge.instruction_sets.aarch64.cpus import sve_flags
+from landbridge.instruction_sets.x86_64 import features as features_x86_64
 from landbridge.targets import Target
 from landbridge.targets.llvm_cpu import cpu_names
 from landbridge.targets.tags import known_tags

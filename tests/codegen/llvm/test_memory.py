@@ -8,8 +8,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from landbridge.codegen.llvm.isa import REDUCED, Isa, isa_of
+from landbridge.codegen.llvm.isa import REDUCED, isa_of
 from landbridge.codegen.llvm.print_ir import print_functions
+from landbridge.instruction_sets.isa import Isa
 from landbridge.targets import Target
 from tests.codegen.native import build, call, parse
 

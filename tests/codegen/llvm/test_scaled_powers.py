@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from landbridge.codegen.llvm.isa import Isa, isa_of
+from landbridge.codegen.llvm.isa import isa_of
 from landbridge.codegen.llvm.print_ir import print_functions
+from landbridge.instruction_sets.isa import Isa
 from landbridge.targets import Target
 from tests.codegen.native import build, call, parse, pointwise
 

@@ -50,7 +50,7 @@ def plugged() -> Iterator[Any]:
 
 
 def carve_out(folder: Path, caching: Caching = Caching.DEVICE) -> Reserved:
-    file, address = folder / "mem", next(fresh_addresses)
+    file, address = folder / "mem", fresh_addresses.take(BYTES)
     with file.open("wb") as memory:
         memory.truncate(address + BYTES)  # nothing but holes
     return Reserved(address, BYTES, caching, file)

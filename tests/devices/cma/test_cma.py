@@ -17,7 +17,8 @@ import pytest
 
 import landbridge as lb
 from landbridge.device import registry
-from landbridge.devices.cma import CmaDeviceAPI, api
+from landbridge.devices.cma import CmaDeviceAPI, api, dma_heap
+from landbridge.devices.cma.capacity import contiguous_areas
 from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.from_callable import CallableSource
 from landbridge.devices.cma.huge_pages import huge_pages
@@ -225,6 +226,23 @@ def test_nodes_that_are_there_and_not_usable(tmp_path: Path) -> None:
     first, second = dma_heaps(tmp_path)
     assert (first.name, first.physically_contiguous, second.physically_contiguous) == ("linux_cma", True, None)
     assert re.search("is not a device file", str(first.missing()))
+
+
+def test_the_end_of_a_contiguous_area_says_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heaps = tmp_path / "dma_heap"
+    heaps.mkdir()
+    (heaps / "reserved").touch()
+    (heaps / "system").touch()
+    facts = tmp_path / "meminfo"
+    facts.write_text("MemTotal: 100 kB\nCmaTotal:          65536 kB\nCmaFree:            1024 kB\n")
+    monkeypatch.setattr(dma_heap, "contiguous_areas", lambda: contiguous_areas(facts))
+    reserved, system = dma_heaps(heaps)
+    with pytest.raises(lb.OutOfMemoryError, match=r"no 4096 bytes: .*; 1048576 of the 67108864 bytes .*cma=SIZE"):
+        reserved.allocate(4096, 1)
+    with pytest.raises(lb.OutOfMemoryError, match=r"no 4096 bytes: [^;]*$"):
+        system.allocate(4096, 1)
+    facts.write_text("CmaTotal: 0 kB\nCmaFree: 0 kB\n")
+    assert contiguous_areas(facts) is None
 
 
 def test_an_empty_pool_says_how_it_is_filled(tmp_path: Path) -> None:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from itertools import count
 from pathlib import Path
 
 from landbridge.devices.cma.u_dma_buf import UDmaBuf
 
 BYTES = 1 << 20
-#: Bus addresses at which nothing was before: memory at the same address is the same memory.
-fresh_addresses = count(0x1F300000, 1 << 28)
+
+
+class FreshAddresses:
+    """Bus addresses at which nothing was before: memory at the same address is the same memory.
+
+    They are dense, as some tests ask for addresses of 32 bits after any number of others.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0x1F300000
+
+    def take(self, nbytes: int) -> int:
+        """Returns the first of ``nbytes`` addresses."""
+        address = self._next
+        self._next += (-(-nbytes // BYTES) + 1) * BYTES
+        return address
+
+
+fresh_addresses = FreshAddresses()
 
 
 class Node(UDmaBuf):
     """``udmabuf0`` in ``folder``; ``address`` is its bus address."""
 
     def __init__(self, folder: Path, *, uncached: bool = False, nbytes: int = BYTES, **files: object) -> None:
-        self.address = next(fresh_addresses)
+        self.address = fresh_addresses.take(nbytes)
         declared = {"phys_addr": f"0x{self.address:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
         sysfs = folder / "sys" / "udmabuf0"
         sysfs.mkdir(parents=True)

@@ -36,6 +36,20 @@ def test_the_driver_names_itself(device: Device) -> None:
     assert "cl_khr_byte_addressable_store" in device.attr(DeviceAttr.FEATURES)
 
 
+def test_attributes_are_what_the_driver_reports(device: Device) -> None:
+    found = discovery.discover()[0][device.index].device
+    info = cl.device_info
+    threads = found.get_info(info.MAX_WORK_GROUP_SIZE)
+    wanted = {
+        DeviceAttr.API_VERSION: found.get_info(info.VERSION).split()[1],
+        DeviceAttr.LOCAL_MEMORY_BYTES: found.get_info(info.LOCAL_MEM_SIZE),
+        DeviceAttr.MAX_THREADS_PER_BLOCK: threads,
+        DeviceAttr.MAX_BLOCK_DIMENSIONS: tuple(min(n, threads) for n in found.get_info(info.MAX_WORK_ITEM_SIZES)),
+        DeviceAttr.MEMORY_CLOCK_HZ: None,
+    }
+    assert {attr: device.attr(attr) for attr in wanted} == wanted
+
+
 def test_a_device_that_runs_no_kernel_is_passed_over(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(context: cl.Context, found: cl.Device) -> int:
         raise ArithmeticError("a kernel of one line computed wrong numbers")

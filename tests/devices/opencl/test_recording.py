@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from landbridge.device.api import Device, Region
+from landbridge.devices.opencl import recording
 from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBufferAPI, CommandBuffers
 from landbridge.errors import DeviceError, InputError, UseAfterFreeError
 
@@ -25,6 +26,7 @@ def way(request: pytest.FixtureRequest, device: Device, monkeypatch: pytest.Monk
         monkeypatch.setattr(CommandBuffers, "of", classmethod(lambda cls, instance: None))
     elif EXTENSION not in device.api._instance(device.index).device.extensions:
         pytest.skip(f"{device} has no {EXTENSION}")
+    monkeypatch.setattr(recording, "FEWEST", 1)
     return str(request.param)
 
 
@@ -79,6 +81,7 @@ def test_a_driver_that_refuses_command_buffers(device: Device, module: object, m
         raise DeviceError("clCreateCommandBufferKHR: the OpenCL driver refuses with -30")
 
     monkeypatch.setattr(CommandBufferAPI, "create", refuse)
+    monkeypatch.setattr(recording, "FEWEST", 1)
     r = Recorded(device, module)
     put(r.a, 1)
     for iteration in range(1, 5):
@@ -93,9 +96,9 @@ def test_replays_that_follow_at_once(device: Device, module: object, way: str) -
     api.begin_record(device.index, None)
     for factor in (2.0, 0.5, 2.0):
         api.launch(module, "scale", (1 << 10, 1, 1), (64, 1, 1), (region(x), factor, 1 << 16), None)
-    recording = api.end_record(device.index, None)
+    recorded = api.end_record(device.index, None)
     for _ in range(20):
-        last = api.replay(recording, {}, None)
+        last = api.replay(recorded, {}, None)
     last.synchronize()
     assert (back(x) == 2**20).all()
 
@@ -126,6 +129,16 @@ def test_a_driver_that_takes_a_command_buffer_again_late(
     assert sum(refused) == (4 if way == "command buffer" else 0)
 
 
+def test_few_launches_are_queued_one_by_one(device: Device, module: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command buffer of few launches takes longer."""
+    monkeypatch.setattr(CommandBuffers, "of", classmethod(lambda cls, instance: pytest.fail("a command buffer")))
+    r = Recorded(device, module)
+    put(r.a, 1)
+    for _ in range(3):
+        r.replay()
+    assert (back(r.c) == 10).all()
+
+
 @pytest.mark.parametrize("iterations", [1000, pytest.param(30000, marks=pytest.mark.full)])
 def test_thousands_of_replays_back_to_back(device: Device, module: object, way: str, iterations: int) -> None:
     r = Recorded(device, module)
@@ -142,9 +155,9 @@ def test_a_stream_that_records_leaves_the_others_alone(device: Device, module: o
     stream = api.create_stream(device.index)
     api.begin_record(device.index, stream)
     api.launch(module, "scale", (1, 1, 1), (64, 1, 1), (region(x), 2.0, 64), None).synchronize()
-    recording = api.end_record(device.index, stream)
+    recorded = api.end_record(device.index, stream)
     assert (back(x) == 2).all()
-    assert api.replay(recording, {}, stream).synchronize()  # of nothing
+    assert api.replay(recorded, {}, stream).synchronize()  # of nothing
     api.free_stream(stream)
 
 
@@ -154,10 +167,10 @@ def test_copies_are_recorded_too(device: Device, module: object) -> None:
     api.begin_record(device.index, None)
     assert api.copy_data_from_to(region(a), region(b), 256, None, None) is None
     api.launch(module, "add", (1, 1, 1), (64, 1, 1), (region(a), region(b), region(c)), None)
-    recording = api.end_record(device.index, None)
+    recorded = api.end_record(device.index, None)
     assert (back(b) == 2).all()
     put(a, 4)
-    api.replay(recording, {}, None).synchronize()
+    api.replay(recorded, {}, None).synchronize()
     assert (back(c) == 8).all()
 
 
@@ -182,9 +195,9 @@ def test_freed_memory_is_not_replayed(device: Device, module: object) -> None:
     api.begin_record(device.index, None)
     regions = [Region(space) for space in spaces]
     api.launch(module, "add", (1, 1, 1), (64, 1, 1), (regions[0], regions[0], regions[1]), None)
-    recording = api.end_record(device.index, None)
-    api.replay(recording, {}, None).synchronize()
+    recorded = api.end_record(device.index, None)
+    api.replay(recorded, {}, None).synchronize()
     api.free_data_space(spaces[0])
     with pytest.raises(UseAfterFreeError, match="was freed"):
-        api.replay(recording, {}, None)
+        api.replay(recorded, {}, None)
     api.free_data_space(spaces[1])

@@ -120,6 +120,16 @@ def test_calls_bind_their_arrays_for_themselves(device: Device, exe: Executable)
     assert np.array_equal(read(s.get_output(0)), expected(bound))
 
 
+def test_a_call_with_an_array_of_no_elements(device: Device) -> None:
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ("N", 8)) for name in "xy")
+    graph = helper.make_model(helper.make_graph([relu], "open", [x], [y]), ir_version=8)
+    session = lb.Session(lb.compile(graph, Target.from_device(device)), device=device)
+    with lb.no_copies():
+        (result,) = session(np.zeros((0, 8), np.float32))
+    assert result.shape == (0, 8)
+
+
 def test_tensors_of_the_device(device: Device, exe: Executable) -> None:
     s = lb.Session(exe, device=device)
     if device.memory_kind().host_access == "none":

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from landbridge.device.api import Device
+from landbridge.devices.opencl import driver_waits
 
 from .transfers import back, filled, read, region
 
@@ -174,3 +175,39 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "interrupted"
+    done = subprocess.run([sys.executable, "-c", script + AGAIN], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["interrupted", "1"]
+
+
+#: After an interrupt: further waits have a helper of their own, and the one before ends with its wait.
+AGAIN = """
+for _ in range(3):
+    event = device.api.launch(slow, "slow", (1, 1, 1), (1, 1, 1), (region(x), 300_000), None)
+    assert event.synchronize()
+waited = time.monotonic()
+while time.monotonic() < waited + 10:
+    helpers = [thread for thread in threading.enumerate() if thread.name == "opencl wait"]
+    if len(helpers) == 1:
+        break
+    time.sleep(0.01)
+print(len(helpers))
+"""
+
+
+def test_a_wait_of_another_thread_needs_no_helper(
+    device: Device, slow: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, results = filled(device, [1, 0]), []
+
+    def wait() -> None:
+        event = device.api.launch(slow, "slow", (1, 1, 1), (1, 1, 1), (region(x), 1_000_000), None)
+        results.append(event.synchronize())
+
+    thread = threading.Thread(target=wait)
+    with monkeypatch.context() as patched:  # not for what the main thread waits for afterwards
+        patched.setattr(driver_waits, "_idle", [])
+        patched.setattr(driver_waits, "_Helper", None)
+        thread.start()
+        thread.join()
+    assert results == [True]
+    assert read(x)[1] == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +88,26 @@ def test_attributes(plain: Device) -> None:
     assert isinstance(total, int) and total >= plain.memory_kind().capacity > 0  # type: ignore[operator]
     features = plain.attr(DeviceAttr.FEATURES)
     assert isinstance(features, tuple) and "timelineSemaphore" in features
+
+
+def test_attributes_are_what_the_driver_reports(plain: Device) -> None:
+    """Fields of the driver's own structures, read from the bytes at which vulkan_core.h puts them."""
+    logical = api_of(plain).logical(0)
+    properties = (ctypes.c_uint32 * 256)()
+    logical._instance.calls.vkGetPhysicalDeviceProperties(logical.physical.handle, properties)
+    limits = bytes(properties)[296:]  # after five words, 256 characters, 16 bytes and padding
+    version, invocations = properties[0], int.from_bytes(limits[232:236], "little")
+    extents = struct.unpack_from("<3I", limits, 236)
+    wanted = {
+        DeviceAttr.API_VERSION: f"{version >> 22}.{version >> 12 & 1023}.{version & 4095}",
+        DeviceAttr.LOCAL_MEMORY_BYTES: int.from_bytes(limits[216:220], "little"),
+        DeviceAttr.MAX_THREADS_PER_BLOCK: invocations,
+        DeviceAttr.MAX_BLOCK_DIMENSIONS: tuple(min(each, invocations) for each in extents),
+        DeviceAttr.IMAGE_PITCH_BYTES: struct.unpack_from("<Q", limits, 488)[0],
+        DeviceAttr.MEMORY_CLOCK_HZ: None,
+    }
+    assert {attr: plain.attr(attr) for attr in wanted} == wanted
+    assert plain.attr(DeviceAttr.SUBGROUP_SIZE) == lb.Target.from_device(plain).options["subgroup-size"]
 
 
 def test_an_index_there_is_not(plain: Device) -> None:

@@ -281,8 +281,8 @@ class Counted:
 
 
 class TestBarriers:
-    """lavapipe's memory is coherent: that the calls are made, on the right ranges, is seen here; that they move bytes
-    on memory that needs them is not, because no such memory is at hand."""
+    """lavapipe's memory is coherent: that the calls are made, on the right ranges, is seen here. That they are enough
+    on memory that needs them is seen in test_shadow_layer.py."""
 
     @pytest.mark.parametrize("start", [0, 60, 64, 100])
     def test_flush_and_invalidate_whole_atoms(self, start: int) -> None:

@@ -14,6 +14,7 @@ import landbridge as lb
 from landbridge.device.api import Device, Region
 from landbridge.errors import InputError, PlacementError
 from landbridge.executable.executable import Executable
+from landbridge.executable.instructions import AllocStorage
 from landbridge.targets import Target
 from landbridge.targets.images import DTYPES
 from tests.codegen.vulkan.launcher import check_legal
@@ -52,6 +53,40 @@ def test_the_result_of_flat_memory(device: Device, place: dict[str, str]) -> Non
     assert "global.texture" in scopes(placed) - scopes(flat)
     # sums of 72 products in another order: sqrt(72) x 2^-23 of values up to 1, in two layers
     np.testing.assert_allclose(run(placed, device, x), run(flat, device, x), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("channels", [8, 7, 5])
+@pytest.mark.parametrize("place", [("relu",), ("x", "conv", "relu", "conv2", "softmax"), ("relu", "w1")])
+def test_an_image_whose_layout_the_compiler_chooses(plain: Device, place: tuple[str, ...], channels: int) -> None:
+    """The lanes of its pixels are channels, the last of which may be padding."""
+    target, shape = Target.from_device(plain), (2, channels, 6, 5)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    placed = lb.compile(network(shape), target=target, place=dict.fromkeys(place, "vulkan@global.texture[blocked]"))
+    images = {i.shape for i in placed.main.instructions if isinstance(i, AllocStorage) and i.shape}
+    assert (2 * 2 * 6, 5, 4) in images
+    flat = lb.compile(network(shape), target=target)
+    np.testing.assert_allclose(run(placed, plain, x), run(flat, plain, x), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("channels", [4, 7])
+@pytest.mark.parametrize("place", [("first",), ("first", "second"), ("second", "third")])
+def test_neighbours_of_such_an_image(plain: Device, place: tuple[str, ...], channels: int) -> None:
+    """What is computed of plain values is blocked where it lies in an image, so that no pixel is written in parts."""
+    rng, shape = np.random.default_rng(2), (2, channels, 6, 5)
+    weights = {name: rng.standard_normal((channels, channels, 1, 1)).astype(np.float32) / 4 for name in ("v", "w")}
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="first"),
+        helper.make_node("Conv", ["a", "v"], ["b"], name="second"),
+        helper.make_node("Conv", ["b", "w"], ["y"], name="third"),
+    ]
+    model, target = of(nodes, np.dtype(np.float32), shape, weights), Target.from_device(plain)
+    placed = lb.compile(model, target=target, place=dict.fromkeys(place, "vulkan@global.texture[blocked]"))
+    images = {i.shape for i in placed.main.instructions if isinstance(i, AllocStorage) and i.shape}
+    assert images == {(2 * -(-channels // 4) * 6, 5, 4)}
+    x = rng.standard_normal(shape).astype(np.float32)
+    flat = lb.compile(model, target=target)
+    # two layers of sums of at most 7 products of numbers below 4
+    np.testing.assert_allclose(run(placed, plain, x), run(flat, plain, x), rtol=0, atol=1e-5)
 
 
 @pytest.mark.full

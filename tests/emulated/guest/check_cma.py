@@ -50,10 +50,11 @@ def check(scope):
         tensor = lb.empty(SHAPE, dtype="float32", device="cma", scope=scope, alignment=alignment)
         assert tensor.data_address % alignment == 0
     print(f"holds {scope} alignment")
-    assert tensor.storage.kind.physically_contiguous is (True if "huge" in scope else None)
+    expected = True if "huge" in scope or "reserved" in scope else None
+    assert tensor.storage.kind.physically_contiguous is expected
     contiguous = is_contiguous(tensor.data_address, tensor.nbytes)
-    # A buffer in one huge page is contiguous; pagemap says nothing of what a driver maps.
-    assert contiguous is (True if "huge" in scope else None), contiguous
+    # A buffer in one huge page is contiguous; pagemap says nothing of what a driver maps as one range of frames.
+    assert contiguous is expected, contiguous
     with tensor.host_view("w") as view:
         view[...] = np.arange(view.size, dtype=np.float32).reshape(SHAPE)
     fd, offset = lb.export_fd(tensor)

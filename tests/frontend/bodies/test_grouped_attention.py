@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
+import landbridge as lb
 from tests.frontend.bodies.against_onnxruntime import check
 
 R = np.random.default_rng(0)
@@ -95,6 +98,30 @@ def test_of_groups(case: str) -> None:
 def test_several_steps_after_others() -> None:
     shapes = {"x": (1, 3, 128), "pk": (1, 2, 6, 16), "pv": (1, 2, 6, 16)}
     of_lengths(", do_rotary = 1", "x, , , pk, pv, ends, n, c, s", shapes, [8], 9)
+
+
+def test_a_step_in_a_buffer_of_any_capacity() -> None:
+    """The model says that past and present have one capacity, and not which; nothing requests one memory for both."""
+    text = f"""<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+        g (float[1, 1, 64] x, float[1, 1, 32] k, float[1, 1, 32] v, float[1, 2, C, 16] pk, float[1, 2, C, 16] pv,
+           int32[1] ends, int32 total) => (float[1, 1, 64] y, float[1, 2, C, 16] nk, float[1, 2, C, 16] nv) {{
+        y, nk, nv = com.microsoft.GroupQueryAttention <{HEADS}> (x, k, v, pk, pv, ends, total) }}"""
+    model = onnx.parser.parse_model(text)
+    session = lb.Session(lb.compile(model))
+    theirs = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for capacity, total in ((8, 3), (5, 5), (40, 1)):
+        feeds = {
+            **{name: floats(1, 1, width) for name, width in (("x", 64), ("k", 32), ("v", 32))},
+            **{name: floats(1, 2, capacity, 16) for name in ("pk", "pv")},
+            "ends": np.array([total - 1], np.int32),
+            "total": np.array(total, np.int32),
+        }
+        found = session(feeds)
+        y, nk, nv = (np.asarray(found[name]) for name in ("y", "nk", "nv"))
+        expected = theirs.run(None, feeds)
+        np.testing.assert_allclose(y, expected[0], rtol=1e-5, atol=1e-6)
+        for present, wanted in ((nk, expected[1]), (nv, expected[2])):
+            np.testing.assert_allclose(present[:, :, :total], wanted[:, :, :total], rtol=1e-6)
 
 
 def test_positions_that_are_given_and_scores_of_their_own() -> None:

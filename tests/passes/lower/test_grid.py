@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr
 
+from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.codegen.grid import grid_function
-from landbridge.errors import CodegenError
+from landbridge.errors import AccessError, CodegenError
+from landbridge.ir.kernel_attributes import sizes_of
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import nbytes_of, tensor_type
-from landbridge.passes.lower import lowering_for
+from landbridge.passes.lower import lowering_for, prims
 from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.lower.grid.tiles import choose_tiles
+from landbridge.sizes.size import Extent, Size, dimension
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 
@@ -88,8 +91,8 @@ def largest_sum(p: PrimBuilder) -> None:
 
 def prim(
     build: Callable[[PrimBuilder], None],
-    inputs: list[tuple[int, ...]],
-    output: tuple[int, ...],
+    inputs: list[tuple[Extent, ...]],
+    output: tuple[Extent, ...],
     dtype: str = "float32",
 ) -> func.FuncOp:
     p = PrimBuilder("kernel", [tensor_type(s, dtype) for s in inputs], [tensor_type(output, dtype)])
@@ -142,6 +145,73 @@ def test_a_large_grid_is_spread_over_two_dimensions() -> None:
     (kernel,) = grid_function(lowered(function, "vulkan -max-workgroups=1000"), "k").kernels
     width, height, _ = kernel.grid
     assert max(width, height) <= 1000 and width * height * kernel.block[0] >= 65536 * 256
+
+
+W, N = dimension("W", 1, 4096), dimension("N")
+
+
+@pytest.mark.parametrize("target", ["opencl", SMALL, CPU, "vulkan"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        prim(relu, [(N, W)], (N, W)),
+        prim(matmul, [(N, 50), (50, W)], (N, W)),
+        prim(matmul, [(70, W), (W, 90)], (70, 90)),
+        prim(matmul, [(1, dimension("K", 4096, 65536)), (dimension("K", 4096, 65536), 10)], (1, 10)),
+        prim(centred, [(N, 300)], (N, 300)),
+        prim(centred, [(N, W)], (N, W)),
+        prim(largest_sum, [(N, 4, W)], (N,)),
+    ],
+    ids=["relu", "matmul", "long sums", "divided sums", "rows", "open rows", "points of a row"],
+)
+def test_launches_of_open_sizes_read_words_of_the_last_operand(function: func.FuncOp, target: str) -> None:
+    limits = grid_limits(Target(target))
+    assert limits is not None
+    made = lowered(function.clone(), target)
+    found = grid_function(made, "k")
+    sizes = sizes_of(made)
+    assert sizes and all(isinstance(size, Size) for size in sizes)
+    assert found.sequence.operands == len(made.body.block.args) == len(function.body.block.args) + 1
+    for w, n in ((1, 1), (64, 3), (4096, 70_000)):
+        values = {"W": w, "N": n, "K": 4096 + w}
+        known = found.sequence.at([size.at(values) for size in sizes])  # type: ignore[attr-defined]
+        assert known.launches and all(max(each.grid) <= limits.workgroups for each in known.launches)
+    assert {kernel.words for kernel in found.kernels} - {None} == {made.body.block.args[-1]}
+
+
+@pytest.mark.parametrize("target", ["opencl", CPU])
+def test_kernels_whose_accesses_are_not_proved_are_made_of_points(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[func.FuncOp] = []
+
+    def refuse_first(function: func.FuncOp) -> None:
+        tried.append(function)
+        if len(tried) == 1:
+            raise AccessError("not proved", "kernel")
+        verify_accesses(function)
+
+    monkeypatch.setattr(prims, "verify_accesses", refuse_first)
+    made = lowered(prim(matmul, [(N, 50), (50, W)], (N, W)), target)
+    assert made is tried[1]
+    (kernel,) = grid_function(made, "k").kernels
+    assert kernel.block[0] > 1 and not [op for op in kernel.body.walk() if isinstance(op, memref.AllocOp)]
+    with pytest.raises(AccessError):
+        tried.clear()
+        lowered(prim(matmul, [(70, 50), (50, 90)], (70, 90)), target)
+
+
+def test_what_may_have_no_elements_is_not_launched_then() -> None:
+    empty = dimension("N", 0)
+    made = lowered(prim(relu, [(empty, 7)], (empty, 7)), "opencl")
+    sequence, sizes = grid_function(made, "k").sequence, sizes_of(made)
+    at = {n: sequence.at([size.at({"N": n}) for size in sizes]) for n in (0, 1)}  # type: ignore[attr-defined]
+    assert (len(at[0].launches), len(at[1].launches)) == (0, 1)
+
+
+def test_indices_have_32_bits_where_no_buffer_has_more_elements() -> None:
+    (kernel,) = grid_function(lowered(prim(relu, [(N, W)], (N, W)), "opencl"), "k").kernels
+    assert kernel.is_large() and not kernel.is_large(most_bytes=128 << 20)
+    (kernel,) = grid_function(lowered(prim(relu, [(4, W)], (4, W)), "opencl"), "k").kernels
+    assert not kernel.is_large()
 
 
 def test_a_grid_that_two_dimensions_do_not_take_is_refused() -> None:

@@ -134,3 +134,37 @@ def test_first_and_last_tiles_leave_out_padding(
     padded = np.pad(x[0].astype(np.float64), ((0, 0), (1, 1), pads))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, taps), (1, 2))[:, :, ::stride]
     np.testing.assert_allclose(np.asarray(y)[0], np.einsum("chwij,ocij->ohw", windows, weight), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
+@pytest.mark.parametrize(
+    ("samples", "taps", "stride", "pads"),
+    [
+        (270, 3, 1, (5, 5)),
+        (270, 3, 1, (4, 0)),
+        (270, 3, 1, (0, 5)),
+        (280, 5, 1, (12, 9)),
+        (271, 3, 2, (5, 5)),
+        (64, 1, 1, (3, 3)),
+        (400, 2, 1, (40, 20)),
+    ],
+)
+def test_padding_wider_than_the_window(
+    samples: int, taps: int, stride: int, pads: tuple[int, int], is_open: bool
+) -> None:
+    """The first results of a tile read nothing but padding, and others of the same tile do not."""
+    rng = np.random.default_rng(samples)
+    weight = rng.standard_normal((16, 16, taps), dtype=np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=pads, strides=[stride])
+    kind = onnx.TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info("x", kind, (1, 16, "n" if is_open else samples))]
+    outputs = [helper.make_tensor_value_info("y", kind, [None] * 3)]
+    graph = helper.make_graph([node], "conv", inputs, outputs, [numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = lb.Session(lb.compile(model, dims={"n": "30..600"} if is_open else None))
+    for length in (samples, 30, 31, 44, 45, 599) if is_open else (samples,):
+        x = rng.standard_normal((1, 16, length), dtype=np.float32)
+        padded = np.pad(x[0].astype(np.float64), ((0, 0), pads))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, taps, 1)[:, ::stride]
+        wanted = np.einsum("cni,oci->on", windows, weight.astype(np.float64))
+        np.testing.assert_allclose(np.asarray(session(x)[0])[0], wanted, rtol=1e-4, atol=1e-4, err_msg=str(length))

@@ -65,6 +65,38 @@ def test_asking_past_the_end_changes_nothing(m: int, panes: int, k: int) -> None
     np.testing.assert_allclose(y, wanted, rtol=0, atol=2.0**-22 * k**0.5 * np.abs(wanted).max())
 
 
+def sums_of_rows(p: PrimBuilder, m: int, rows: int, columns: int) -> None:
+    """``weights @ values``, the values in rows of ``columns``."""
+    p.generic(
+        "ppr",
+        [m, columns, rows],
+        [(p.inputs[0], lambda i, c, r: (i, r)), (p.inputs[1], lambda i, c, r: (r, c))],
+        [(p.outputs[0], lambda i, c, r: (i, c))],
+        lambda s, acc, a, b: acc + a * b,
+        init=0.0,
+    )
+
+
+def streamed(m: int, rows: int, columns: int, machine: VectorUnit) -> int:
+    """How many lines the code of sums of rows prefetches into L2."""
+    types = [tensor_type(shape, "float32") for shape in ((m, rows), (rows, columns), (m, columns))]
+    prim = PrimBuilder("kernel", types[:2], types[2:])
+    sums_of_rows(prim, m, rows, columns)
+    ops = lower_prim(prim.finish(), machine).walk()
+    return sum(isinstance(op, PrefetchOp) and op.beyond_l1 is not None for op in ops)
+
+
+def test_pieces_of_columns_that_few_rows_read_once_are_prefetched_into_l2() -> None:
+    large = replace(WIDE, l1_bytes=1 << 24)
+    assert streamed(4, 8192, 128, large)
+    assert not streamed(4, 8192, 64, large)  # all columns in one tile
+    assert not streamed(4, 8192, 128, replace(large, prefetches=False))
+    assert not streamed(4, 1024, 128, large)  # L2 holds 512 KiB
+    assert not streamed(2, 8192, 128, large)
+    assert not streamed(28, 8192, 128, large)  # more than one tile of rows
+    assert not streamed(4, 8192, 128, WIDE)  # into L1
+
+
 def rows_of(p: PrimBuilder, rows: int, pitch: int, k: int, pixels: int) -> None:
     """``w @ x``, of which ``pixels`` are the lanes and the ``rows`` of ``w`` lie ``pitch`` numbers apart."""
     p.generic(

@@ -95,3 +95,33 @@ def test_of_open_extents() -> None:
     executable = lb.compile(product(equation, ("b", "m", "k"), ("b", "n", "k")))
     for b, m, n, k in ((1, 1, 1, 1), (2, 7, 9, 40), (1, 30, 45, 333)):
         check(executable, equation, (b, m, k), (b, n, k))
+
+
+def test_open_sums_have_vectors_too() -> None:
+    rows: list[int | str] = [6, "K"]
+    inputs, outputs = ([helper.make_tensor_value_info(n, TensorProto.FLOAT, rows)] for n in "xy")
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], axis=-1)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    executable = lb.compile(model, "llvm -mcpu=x86-64-v4")
+    found = next(iter(facts_of(executable).values()))
+    assert "scalars" not in found.schedule and found.schedule.count("along the sum") == 2
+    session, rng = lb.Session(lb.compile(model)), np.random.default_rng(5)
+    for length in (1, 2, 15, 16, 17, 63, 64, 65, 80, 100, 2047, 2048, 5000):
+        x = rng.standard_normal((6, length), dtype=np.float32)
+        powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+        # the error of exp, of a sum in blocks of 32 terms, of a division and of a product
+        np.testing.assert_allclose(session(x)[0], powers / powers.sum(-1, keepdims=True), rtol=2.0**-20, atol=0)
+
+
+def test_sums_that_may_be_long_enough_have_partial_sums() -> None:
+    def schedule_to(longest: int) -> str:
+        shape = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [6, "K"]) for name in "xy"]
+        node = helper.make_node("Softmax", ["x"], ["y"], axis=-1)
+        graph = helper.make_graph([node], "g", shape[:1], shape[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        executable = lb.compile(model, "llvm -mcpu=x86-64-v4", dims={"K": f"1..{longest}"})
+        return next(iter(facts_of(executable).values())).schedule
+
+    assert "4 partial sums" in schedule_to(512)
+    assert "partial sums" not in schedule_to(256)

@@ -68,3 +68,46 @@ def test_signals_stay_in_blocks(between: str) -> None:
     kernels = list(facts_of(lb.compile(model(between, 1, 32), "llvm -vector-bits=512 -vector-registers=32")))
     assert sum("unpack" in name for name in kernels) <= 1
     assert not any(name.startswith("pack") for name in kernels)
+
+
+@pytest.mark.parametrize(("new", "alias"), [("8", "auto"), ("S", "auto"), ("8", None)])
+@pytest.mark.parametrize("groups", [1, 32])
+def test_the_last_samples_of_a_stream_are_read_where_they_are(groups: int, new: str, alias: str | None) -> None:
+    """A run writes a few samples of a window: all others are from outside the program, and stay there. So are all that
+    a Concat joins where there is no window.
+    """
+    made = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]> g (float[1,32,{new}] x, float[1,32,512] past)
+            => (float[1,32,{new}] y, float[1,32,512] present)
+        <int64[1] first = {{-512}}, int64[1] last = {{9223372036854775807}}, int64[1] axis = {{2}}> {{
+            joined = Concat<axis=2>(past, x)
+            y = Conv<dilations=[256], group={groups}>(joined, w)
+            present = Slice(joined, first, last, axis)
+        }}"""
+    )
+    weights = np.random.default_rng(groups).standard_normal((32, 32 // groups, 3)).astype(np.float32)
+    made.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    ranges = {"S": lb.Dim(1, 100)} if new == "S" else None
+    executable = lb.compile(made, "llvm -vector-bits=512 -vector-registers=32", alias=alias, dims=ranges)
+    assert bool(executable.main.aliases) is (alias is not None)
+    moving = [name for name in facts_of(executable) if name.startswith(("pack", "slice_")) and "conv" not in name]
+    assert [name.partition("_")[0] for name in moving] == ([] if alias else ["slice"]), "the state of two buffers"
+
+
+@pytest.mark.parametrize("groups", [1, 32])
+def test_a_short_signal_is_read_where_it_is(groups: int) -> None:
+    """Reordering it would move all of its line, of which a dilated convolution reads a few elements."""
+    rng = np.random.default_rng(groups)
+    made = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]> g (float[1,32,520] x) => (float[1,32,8] y) {{
+            y = Conv<dilations=[256], group={groups}>(x, w)
+        }}"""
+    )
+    weights = rng.standard_normal((32, 32 // groups, 3)).astype(np.float32)
+    made.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    executable = lb.compile(made, "llvm -vector-bits=512 -vector-registers=32")
+    assert not any(name.startswith("pack") for name in facts_of(executable))
+    x = rng.standard_normal((1, 32, 520)).astype(np.float32)
+    (expected,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"x": x})
+    (found,) = lb.Session(lb.compile(made))(x)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-4)

@@ -39,10 +39,10 @@ def target(**facts: dict[str, object]) -> Target:
     return Target({"kind": "llvm", "memory": [kind | facts.get(str(kind["scope"]), {}) for kind in MEMORY]})
 
 
-def network() -> ModelProto:
-    """``sigmoid(conv2(relu(conv(x))) + x)``; every tensor has the shape SHAPE."""
-    rng = np.random.default_rng(0)
-    weights = {name: rng.standard_normal((16, 16, 3, 3)).astype(np.float32) / 12 for name in ("w1", "w2")}
+def network(shape: tuple[int, ...] = SHAPE) -> ModelProto:
+    """``sigmoid(conv2(relu(conv(x))) + x)``; every tensor has this shape."""
+    rng, channels = np.random.default_rng(0), shape[1]
+    weights = {name: rng.standard_normal((channels, channels, 3, 3)).astype(np.float32) / 12 for name in ("w1", "w2")}
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="conv", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"], name="relu"),
@@ -50,4 +50,4 @@ def network() -> ModelProto:
         helper.make_node("Add", ["d", "x"], ["s"], name="add"),
         helper.make_node("Sigmoid", ["s"], ["y"], name="sigmoid"),
     ]
-    return model(nodes, [value("x", SHAPE)], [value("y", SHAPE)], weights)
+    return model(nodes, [value("x", shape)], [value("y", shape)], weights)

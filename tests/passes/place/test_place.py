@@ -16,6 +16,7 @@ from landbridge.compiler.compilation import PIPELINE
 from landbridge.errors import PlacementError, VerifyError
 from landbridge.executable.instructions import AllocStorage, AllocTensor, LoadConstant, ToVDevice
 from landbridge.executable.parts import VDevice
+from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
@@ -27,7 +28,7 @@ UP_TO_PACK = PIPELINE[: PIPELINE.index("bufferize")]
 
 
 def placed(places: Places, passes=("place",)) -> IRModule:
-    module = import_onnx(network(), None, (target(),), (VDevice("npu"),), (), None, ())
+    module = import_onnx(ImportRequest(network(), (target(),), (VDevice("npu"),))).module
     request_places(module, places)
     return run_pipeline(module, passes)
 
@@ -87,10 +88,23 @@ def test_inputs_and_outputs_lie_in_a_flat_scope_that_was_named_for_them():
     assert [vdevice_of(ty).scope.data for ty in module.main.function_type.inputs] == ["global.fast"]
 
 
-def test_inputs_are_carried_to_rows():
-    exe = lb.compile(network(), {"npu": target()}, place={"x": "npu@global.rows[2]"})
+def test_inputs_and_outputs_lie_in_rows():
+    exe = lb.compile(network(), {"npu": target()}, place=dict.fromkeys("xy", "npu@global.rows[2]"))
+    assert not [i for i in exe.main.instructions if isinstance(i, ToVDevice)]
+    for spec in (*exe.main.inputs, *exe.main.outputs):
+        assert (exe.vdevices[spec.vdevice].scope, spec.axis_separators) == ("global.rows", (2,))
+
+
+def test_inputs_whose_rows_the_compiler_chooses_are_carried_there():
+    exe = lb.compile(network(), {"npu": target()}, place={"x": "npu@global.rows[blocked]"})
     assert [i.name for i in exe.main.instructions if isinstance(i, ToVDevice)] == ["input x"]
     assert exe.main.inputs[0].vdevice == 0
+
+
+def test_inputs_and_outputs_in_rows_take_of_the_capacity():
+    small = target(**{"global.rows": {"capacity": 2 * 4096 + 4000}})
+    with pytest.raises(PlacementError, match=r"inputs and outputs placed there take \d+ .'x' \d+, 'y' \d+"):
+        lb.compile(network(), {"npu": small}, place=dict.fromkeys(("x", "y", "relu"), "npu@global.rows[2]"))
 
 
 def test_inputs_and_outputs_take_of_the_capacity():
@@ -122,8 +136,10 @@ def test_weights_of_matrix_products_are_placed_in_every_layout(weight, times):
 def test_an_output_names_the_node_that_makes_it():
     by_output = lb.compile(network(), {"npu": target()}, place={"y": "npu@global.rows[2]"})
     by_node = lb.compile(network(), {"npu": target()}, place={"sigmoid": "npu@global.rows[2]"})
-    assert by_output.main == by_node.main
-    assert "global.rows" in {vdevice.scope for vdevice in by_output.vdevices}
+    for exe in (by_output, by_node):
+        assert "global.rows" in {vdevice.scope for vdevice in exe.vdevices}
+    assert by_output.main.outputs[0].axis_separators == (2,)
+    assert by_node.main.outputs[0].axis_separators == ()  # it is copied to ordinary memory
 
 
 def test_an_output_that_no_node_makes_has_no_place():
@@ -176,6 +192,7 @@ def test_rows_and_objects_are_used_again():
         ({"relu": "npv@global.fast"}, {}, r"no such vdevice \(did you mean 'npu'\?\); legal: npu"),
         ({"relv": "npu"}, {}, "matches no node, .*legal: nodes add, .*, inputs x, outputs y, constants w1, w2"),
         ({"relu": "npu@global.rows"}, {}, "0 axis separators for scope .*, which has 2 dimensions; legal: 1"),
+        ({"relu": "npu@global.rows[block]"}, {}, "is not a place; .* or 'name@scope.blocked.'"),
         ({"relu": "npu@global.fast[2]"}, {}, "1 axis separators for scope 'global.fast', which has 1 dimension"),
         ({"relu": "npu@global.rows[7]"}, {}, "tensor 'relu' in scope 'global.rows': axis_separators .7,. .* rank 4"),
         (
@@ -253,7 +270,7 @@ def test_constants_alone_take_of_the_capacity(scope, taken):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ('"global.rows">', "0 axis separators .*expected 1"),
+        ('"global.rows", [1, 2]>', "2 axis separators .*expected 1"),
         ('"global.rows", [9]>', "axis_separators .9,. of a tensor of rank 4"),
         ('"global.fast", [2]>', "1 axis separators .*expected 0"),
         ('"global.slow", [2]>', "no memory scope 'global.slow'"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from landbridge.array_type import Array
 from landbridge.cli.on_board.board import Board
 from landbridge.cli.sanitize import EXIT_FOUND
 from landbridge.dtypes import numpy_dtype
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from landbridge.roofline import MachineLimits, TimedKernel
     from landbridge.targets import Target
     from landbridge.tensor import Tensor
-
-Array = np.ndarray[Any, Any]
 
 
 def declared_options(**options: object) -> list[str]:

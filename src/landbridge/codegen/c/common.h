@@ -1,6 +1,7 @@
 /* What kernels printed in the C family share. The file before this one defines LB_INLINE, the bits of floats as
  * integers, and LB_F64 where doubles can be computed on. */
 
+#ifndef LB_EXTREMA
 /* NaN when either is NaN; -0 is below +0. */
 #define LB_EXTREMA(kind, type)                                              \
   LB_INLINE type lb_maximum_##kind(type a, type b) {                        \
@@ -11,6 +12,7 @@
     if (a < b || a != a) return a;                                          \
     return a == b && signbit(a) ? a : b;                                    \
   }
+#endif
 LB_EXTREMA(f32, float)
 #ifdef LB_F64
 LB_EXTREMA(f64, double)
@@ -28,6 +30,7 @@ LB_AS_READ(f32, float)
 LB_AS_READ(f64, double)
 #endif
 
+#ifndef LB_BYTE_DOT
 /* The sum of four products of bytes, those of x without and those of y with a sign. */
 LB_INLINE uint32_t lb_byte_dot(uint32_t x, uint32_t y) {
   int32_t sum = 0;
@@ -37,6 +40,7 @@ LB_INLINE uint32_t lb_byte_dot(uint32_t x, uint32_t y) {
   }
   return (uint32_t)sum;
 }
+#endif
 
 LB_INLINE uint64_t lb_ctpop(uint64_t x) {
   uint64_t n = 0;

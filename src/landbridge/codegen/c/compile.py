@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
-from landbridge.codegen.relocations import LINKAGES
 from landbridge.errors import CodegenError
+from landbridge.instruction_sets.registry import instruction_set, is_known
 from landbridge.process.background_threads import check_threads
 from landbridge.process.helper_process import environment
 from landbridge.records import record
@@ -49,7 +49,6 @@ _GCC_FLAGS = (
     "-Wno-psabi",
 )
 _CLANG_FLAGS = ("-O3",)
-_OF_ISA = {"x86_64": ("-fcf-protection=none",), "aarch64": ("-mno-outline-atomics",)}
 
 
 @record(frozen=True)
@@ -72,23 +71,38 @@ def compiler_for(target: Target) -> Compiler:
             f"target 'c' needs a C compiler and finds none (looked for {looked_for}); install one (Debian: "
             "apt-get install gcc), name it with -compiler=, or use target 'llvm', which needs none"
         )
-    machine = c_compiler.machine_flags(target.mcpu, target.mattr)
     try:
+        machine = c_compiler.machine_flags(path, target.mcpu, target.mattr)
         macros = c_compiler.macros(path, machine)
     except ValueError as error:
         raise CodegenError(f"{path} refuses the CPU of target {str(target)!r}: {error}") from error
+    _check_linked(path, machine, target)
     isa = c_compiler.isa(macros)
-    if isa not in LINKAGES:
-        raise CodegenError(f"{path} makes code for {isa}, which {only_linked(str(target))}")
+    if not is_known(isa):
+        raise CodegenError(f"{path} makes code for {isa}, which {only_linked(str(target), isa)}")
     on = c_compiler.features(macros)
     flags = [*_FLAGS, *machine]
     flags += _CLANG_FLAGS if "__clang__" in macros else _GCC_FLAGS
-    flags += _OF_ISA[isa]
     if target.vector_bits >= 512:
         flags.append("-mprefer-vector-width=512")
     extra = target.options.get("cflags", ())
     flags += extra if isinstance(extra, tuple) else [str(extra)]
+    flags += instruction_set(isa).c_language.flags  # last, as code without them cannot be linked
+    if extra:
+        _check_linked(path, tuple(flags), target)
     return Compiler(path, tuple(flags), isa, flags_of(isa, on))
+
+
+def _check_linked(path: str, flags: tuple[str, ...], target: Target) -> None:
+    """Raises CodegenError for a compiler whose code with ``flags`` cannot be linked with that of Landbridge; flags that
+    it refuses are its own to report.
+    """
+    try:
+        refusal = c_compiler.refusal(c_compiler.macros(path, flags))
+    except ValueError:
+        return
+    if refusal:
+        raise CodegenError(f"{path} {refusal}; in the place of {str(target)!r}")
 
 
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:

@@ -14,7 +14,7 @@ def _for(e: CEmitter, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
     block = op.regions[0].block
     induction, *carried = block.args
-    names = [e.variable(v, e.names[start]) for v, start in zip(carried, initial, strict=True)]
+    names = e.variables(carried, initial)
     kind, counter = e.kind(lower), e.fresh()
     first, last, by = (signed(kind, e.names[v]) for v in (lower, upper, step))
     e.open(f"for ({kind.signed} {counter} = {first}; {counter} < {last}; {counter} += {by})")
@@ -23,11 +23,11 @@ def _for(e: CEmitter, op: Operation) -> None:
         e.set(induction, f"({kind.scalar}){counter}")
     e.assign(names, e.nested(block))
     e.close()
-    e.names.update(zip(op.results, names, strict=True))
+    e.rename(op.results, names)
 
 
 def _if(e: CEmitter, op: Operation) -> None:
-    names = [e.variable(result) for result in op.results]
+    names = e.variables(op.results)
     e.open(f"if ({e.names[op.operands[0]]})")
     e.assign(names, e.nested(op.regions[0].block))
     if op.regions[1].blocks:
@@ -38,13 +38,13 @@ def _if(e: CEmitter, op: Operation) -> None:
 
 def _while(e: CEmitter, op: Operation) -> None:
     test, body_block = op.regions[0].block, op.regions[1].block
-    names = [e.variable(v, e.names[start]) for v, start in zip(test.args, op.operands, strict=True)]
-    results = [e.variable(result) for result in op.results]
+    names = e.variables(test.args, op.operands)
+    results = e.variables(op.results)
     e.open("for (;;)")
     condition, *passed = e.nested(test)
     e.assign(results, passed)
     e.line(f"if (!{e.names[condition]}) break;")
-    e.names.update(zip(body_block.args, results, strict=True))
+    e.rename(body_block.args, results)
     e.assign(names, e.nested(body_block))
     e.close()
 

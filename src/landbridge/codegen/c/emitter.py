@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
@@ -14,7 +14,7 @@ from landbridge.codegen.printing import Dispatcher
 class CEmitter(Dispatcher):
     """Prints one function body."""
 
-    def __init__(self, unit: CUnit, printers: dict[type[Operation], Printer]) -> None:
+    def __init__(self, unit: CUnit, printers: Mapping[type[Operation], Printer]) -> None:
         super().__init__(printers)
         self.unit, self.form = unit, unit.form
         self.lines: list[str] = []
@@ -51,19 +51,34 @@ class CEmitter(Dispatcher):
         self.line(f"{self.kind(value).text} {name}{f' = {initial}' if initial else ''};")
         return name
 
+    def parts(self, value: SSAValue) -> list[tuple[str, CType]]:
+        """Returns the C texts of ``value`` with their types: one, unless its lanes are variables of their own."""
+        return [(self.names[value], self.kind(value))]
+
+    def rename(self, values: Sequence[SSAValue], names: Sequence[str]) -> None:
+        """Names ``values`` after variables, one for each of their parts."""
+        self.names.update(zip(values, names, strict=True))
+
+    def variables(self, values: Sequence[SSAValue], initial: Sequence[SSAValue] = ()) -> list[str]:
+        """Emits the declarations of variables for the parts of ``values``, which may begin as ``initial``; returns
+        their names.
+        """
+        starts = [self.names[start] for start in initial] or [""] * len(values)
+        return [self.variable(value, start) for value, start in zip(values, starts, strict=True)]
+
     def assign(self, targets: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """Emits assignments of ``values`` to the variables ``targets``, as if all happened at once."""
-        sources = [self.names[v] for v in values]
-        moved = [(t, s, v) for t, s, v in zip(targets, sources, values, strict=True) if t != s]
+        """Emits assignments of the parts of ``values`` to the variables ``targets``, as if all happened at once."""
+        sources = [part for value in values for part in self.parts(value)]
+        moved = [(t, s, kind) for t, (s, kind) in zip(targets, sources, strict=True) if t != s]
         # A target that a later assignment reads must be read before it changes.
         if any(s in {t for t, _, _ in moved[:i]} for i, (_, s, _) in enumerate(moved)):
-            moved = [(t, self._saved(s, v), v) for t, s, v in moved]
+            moved = [(t, self._saved(s, kind), kind) for t, s, kind in moved]
         for target, source, _ in moved:
             self.line(f"{target} = {source};")
 
-    def _saved(self, source: str, value: SSAValue) -> str:
+    def _saved(self, source: str, kind: CType) -> str:
         name = self.fresh()
-        self.line(f"const {self.kind(value).text} {name} = {source};")
+        self.line(f"const {kind.text} {name} = {source};")
         return name
 
     def open(self, head: str) -> None:

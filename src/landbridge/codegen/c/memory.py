@@ -23,6 +23,8 @@ def address(e: CEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     if is_row_table(kind):
         row, *indices = indices
         pointer = f"{pointer}[{e.names[row]}]"
+        if e.unit.holds_words:
+            pointer = f"(({kind_of(kind.element_type).scalar} *)(uintptr_t){pointer})"
     strides, offset = ((1,), 0) if is_row_table(kind) else strides_and_offset(kind)
     terms = [
         name if stride == 1 else f"{name} * {stride}"
@@ -118,9 +120,11 @@ def _alloca(e: CEmitter, op: Operation) -> None:
     kind = result.type
     assert isinstance(kind, MemRefType)
     declared = op.properties.get("alignment")
-    align = declared.value.data if isinstance(declared, IntegerAttr) else 64
+    align = min(declared.value.data if isinstance(declared, IntegerAttr) else 64, e.unit.stack_alignment)
     name = e.names[result] = e.fresh()
-    e.entry_lines.append(f"  _Alignas({align}) {kind_of(kind.element_type).scalar} {name}[{max(span(kind), 1)}];")
+    e.entry_lines.append(
+        f"  _Alignas({align}) {e.unit.in_memory(kind_of(kind.element_type))} {name}[{max(span(kind), 1)}];"
+    )
 
 
 PRINTERS: dict[type[Operation], Printer] = {

@@ -3,6 +3,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#error "these kernels are for little-endian CPUs, and this compiler makes code for a big-endian one"
+#endif
+
 typedef int64_t lb_index;
 typedef uint64_t lb_unsigned_index;
 

@@ -1,16 +1,18 @@
 """Prints lowered functions as C text.
 
 A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
-(landbridge.executable.abi): ``void kernel_name(void **args, int64_t begin, int64_t end, void *workspace)`` reads the
+(landbridge.executable.abi): ``void kernel_name(args, int64_t begin, int64_t end, void *workspace)`` reads the
 operand addresses and calls the static function that holds the body, whose pointers are ``restrict`` unless the function
 has the attribute ``lb.in_place``. Temporaries in the workspace are further parameters of the static function, behind
-the others. A kernel for other runtimes has no workspace, and all temporaries on its stack. A private function becomes
-the static function alone.
+the others. In an image, arguments are words of 64 bits whatever the size of an address. A kernel for other runtimes has
+an array of pointers, no workspace, and all temporaries on its stack. A private function becomes the static function
+alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 
 from xdsl.dialects import func, memref
@@ -42,21 +44,31 @@ PRINTERS: dict[type[Operation], Printer] = {
 }
 
 
-def text_of(file: str) -> str:
-    """Returns a C file of this package."""
-    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+def text_of(package: str, file: str) -> str:
+    """Returns the C file ``file`` of ``package``."""
+    return files(package).joinpath(file).read_text(encoding="utf-8")
 
 
-def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str], *, workspace: bool) -> str:
+def print_functions(
+    functions: Sequence[func.FuncOp],
+    names: Mapping[str, str],
+    *,
+    workspace: bool,
+    emitter: Callable[[], CEmitter] | None = None,
+) -> str:
     """Returns the C file of ``functions``, which call no others; ``names`` are their C identifiers.
 
-    ``workspace``: kernels take one, as those of code images do.
-    Raises CodegenError for an operation, type or signature that has no C form.
+    ``workspace``: kernels take one, as those of code images do. ``emitter`` makes the printer of one function in a
+    dialect of C; all that it makes share a unit. Raises CodegenError for an operation, type or signature that has no C
+    form.
     """
-    unit = CUnit()
+    if emitter is None:
+        emitter = partial(CEmitter, CUnit(holds_words=workspace), PRINTERS)
+    unit = emitter().unit
     unit.bodies = {f.sym_name.data: f"{names[f.sym_name.data]}_body" for f in functions}
-    texts = [_function(unit, f, names, workspace) for f in _callees_first(functions)]
-    return "\n".join([text_of("prelude.h"), text_of("common.h"), *unit.definitions.values(), "", *texts])
+    texts = [_function(emitter(), f, names, workspace) for f in _callees_first(functions)]
+    prelude = [text_of(package, file) for package, file in unit.prelude]
+    return "\n".join([*prelude, *unit.definitions.values(), "", *texts])
 
 
 def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
@@ -78,9 +90,8 @@ def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
     return list(ordered.values())
 
 
-def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str], workspace: bool) -> str:
-    name = function.sym_name.data
-    e = CEmitter(unit, PRINTERS)
+def _function(e: CEmitter, function: func.FuncOp, names: Mapping[str, str], workspace: bool) -> str:
+    name, unit = function.sym_name.data, e.unit
     qualifier = "" if is_in_place(function) else "restrict "
     params = []
     with errors_of(name):
@@ -88,7 +99,7 @@ def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str], work
         for argument in body.args:
             e.names[argument] = e.fresh()
             params.append(f"{_parameter(unit, argument.type, qualifier)}{e.names[argument]}")
-        places = in_workspace(function) if workspace and is_kernel(function) else {}
+        places = in_workspace(function, unit.stack_bytes) if workspace and is_kernel(function) else {}
         e.given = frozenset(places)
         for op in places:
             e.names[op.memref] = e.fresh()
@@ -103,10 +114,12 @@ def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str], work
 
 def _parameter(unit: CUnit, kind: Attribute, qualifier: str) -> str:
     if isinstance(kind, MemRefType):
+        if is_row_table(kind) and unit.holds_words:
+            return f"const uint64_t *{qualifier}"
         if is_row_table(kind):
-            return f"{kind_of(kind.element_type).scalar} *const *{qualifier}"
+            return f"{unit.in_memory(kind_of(kind.element_type))} *const *{qualifier}"
         strides_and_offset(kind)  # raises unless it is static
-        return f"{kind_of(kind.element_type).scalar} *{qualifier}"
+        return f"{unit.in_memory(kind_of(kind.element_type))} *{qualifier}"
     return f"const {unit.kind(kind).text} "
 
 
@@ -117,9 +130,10 @@ def _kernel(
     workspace.
     """
     temporaries = (f"(void *)((char *)workspace + {at})" for at in places.values())
-    operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end", *temporaries])
+    form, args = ("(void *)(uintptr_t)args[{}]", "const uint64_t *") if unit.holds_words else ("args[{}]", "void **")
+    operands = ", ".join([*map(form.format, range(operand_count(function))), "begin", "end", *temporaries])
     given, unused = (", void *workspace", "\n  (void)workspace;") if workspace else ("", "")
-    head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end{given})"
+    head = f"LB_EXPORT void {identifier}({args}args, int64_t begin, int64_t end{given})"
     # A prototype first: some compilers warn of an external function without one.
     if copies_unless_same(function):
         unused += "\n  if (args[0] == args[1])\n    return;"

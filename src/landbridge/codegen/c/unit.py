@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from landbridge.codegen.c.types import CType, kind_of, literal, make
 from landbridge.codegen.printing import by_identity
+from landbridge.executable.abi import STACK_TEMPORARY_BYTES, STORAGE_ALIGNMENT
 
 
 class CUnit:
@@ -17,8 +18,16 @@ class CUnit:
     form = "C"
     #: Whether its prelude has ``LB_SHUFFLE``.
     shuffles = True
+    #: The files that its text begins with, each with its package.
+    prelude = (("landbridge.codegen.c", "prelude.h"), ("landbridge.codegen.c", "common.h"))
+    #: The bytes of a kernel's temporaries above which they are in a workspace.
+    stack_bytes = STACK_TEMPORARY_BYTES
+    #: The bytes that temporaries on the stack are aligned to, at most.
+    stack_alignment = STORAGE_ALIGNMENT
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds_words: bool = False) -> None:
+        """``holds_words``: arguments and row tables are words of 64 bits, of which an address may be the first half."""
+        self.holds_words = holds_words
         self.definitions: dict[str, str] = {}
         #: The C name of the body of each function, by its own name.
         self.bodies: dict[str, str] = {}
@@ -38,6 +47,10 @@ class CUnit:
             definition = text()  # it may define other helpers, which must come first
             self.definitions[name] = definition
         return name
+
+    def in_memory(self, kind: CType) -> str:
+        """Returns the C type of an element that a pointer reaches."""
+        return kind.scalar
 
     def literal(self, value: float | int, element: str) -> str:
         """Returns a constant of a scalar element."""

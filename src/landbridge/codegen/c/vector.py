@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase
@@ -59,23 +59,14 @@ def _fma(e: CEmitter, op: Operation) -> None:
     e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
 
 
-def _reduction(e: CEmitter, op: Operation) -> None:
-    """Prints a reduction: sums and products of floats in lane order, or as a tree where ``reassoc`` is set."""
-    source, *accumulator = op.operands
-    combining = op.properties["kind"]
-    assert isinstance(combining, CombiningKindAttr)
-    kind = e.kind(source)
-    in_order = kind.is_float and combining.data in _ROUNDING and not allows(op, FastMathFlag.REASSOC)
-    tree = kind.is_native and not in_order
-    name = f"lb_reduce_{combining.data.name.lower()}{'' if tree else '_in_order'}{len(accumulator) or ''}_{kind.text}"
-    e.unit.define(name, lambda: _reduce(name, kind, combining.data, tree, bool(accumulator)))
-    e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
+def accumulated(kind: CType) -> CType:
+    """Returns the type in which lanes of ``kind`` are combined."""
+    return CType("f32") if kind.is_narrow else CType(kind.element)
 
 
-def _reduce(name: str, kind: CType, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
-    """Returns the definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
-    one = CType(kind.element)
-    wide = CType("f32") if kind.is_narrow else one
+def combination(kind: CType, combining: CombiningKindFlag) -> Callable[[str, str], str]:
+    """Returns the C expression of two lanes of ``kind``, in the type that ``accumulated`` gives, combined."""
+    one, wide = CType(kind.element), accumulated(kind)
     suffix = "f" if wide.element == "f32" else ""
 
     def combine(a: str, b: str) -> str:
@@ -83,6 +74,32 @@ def _reduce(name: str, kind: CType, combining: CombiningKindFlag, tree: bool, ac
         # Rounded to the element after each step, as every operation on it is.
         return convert_float(one, wide, convert_float(wide, one, text)) if kind.is_narrow else f"({wide.scalar}){text}"
 
+    return combine
+
+
+def combining_of(op: Operation, kind: CType) -> tuple[CombiningKindFlag, bool]:
+    """Returns how ``vector.reduction`` combines lanes of ``kind``, and whether in their order."""
+    combining = op.properties["kind"]
+    assert isinstance(combining, CombiningKindAttr)
+    return combining.data, kind.is_float and combining.data in _ROUNDING and not allows(op, FastMathFlag.REASSOC)
+
+
+def _reduction(e: CEmitter, op: Operation) -> None:
+    """Prints a reduction: sums and products of floats in lane order, or as a tree where ``reassoc`` is set."""
+    source, *accumulator = op.operands
+    kind = e.kind(source)
+    combining, in_order = combining_of(op, kind)
+    tree = kind.is_native and not in_order
+    name = f"lb_reduce_{combining.name.lower()}{'' if tree else '_in_order'}{len(accumulator) or ''}_{kind.text}"
+    e.unit.define(name, lambda: _reduce(name, kind, combining, tree, bool(accumulator)))
+    e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
+
+
+def _reduce(name: str, kind: CType, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
+    """Returns the definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
+    one = CType(kind.element)
+    wide = accumulated(kind)
+    combine = combination(kind, combining)
     accumulator = convert_float(one, wide, "b")
     read = convert_float(one, wide, lane(kind, "a", "i"))
     parameters = f"{kind.text} a, {kind.scalar} b" if accumulates else f"{kind.text} a"

@@ -5,20 +5,14 @@ from __future__ import annotations
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.codegen.llvm.machine import Machine
-
-#: The runtime computes nothing that a younger processor were faster at, so all images of an instruction set have the
-#: same.
-_OLDEST_CPU = {"x86_64": "x86-64", "aarch64": "generic"}
-
+from landbridge.instruction_sets.registry import instruction_set
 
 #: By instruction set, once they are made: no two compiles of a process make the same.
 _objects: dict[str, bytes] = {}
 
 
 def runtime_object(isa: str) -> bytes:
-    """Returns the relocatable object of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``; raises
-    CodegenError.
-    """
+    """Returns the relocatable object of the runtime for Linux on the instruction set ``isa``; raises CodegenError."""
     job = runtime_job(isa)
     return _objects[isa] if job is None else keep_runtime(isa, *compile_all([job], _machine(isa)))
 
@@ -36,4 +30,8 @@ def keep_runtime(isa: str, created: bytes) -> bytes:
 
 
 def _machine(isa: str) -> Machine:
-    return Machine(f"{isa}-unknown-linux-gnu", _OLDEST_CPU[isa], "")
+    described = instruction_set(isa)
+    # The runtime computes nothing that a younger processor were faster at, so all images of an instruction set have the
+    # same.
+    baseline = ",".join(f"+{name}" for name in described.cpus.baseline)
+    return Machine(described.triple, described.cpus.oldest, baseline)

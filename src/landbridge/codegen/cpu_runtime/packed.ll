@@ -1,8 +1,8 @@
 ; The checker of packed functions; landbridge.executable.packed describes descriptors and reasons to refuse.
-; Of a DLTensor it reads data at byte 0, device type at 8, rank at 16, element type at 20, shape at 24, strides
-; at 32 and the offset in bytes at 40. 7 and 70 are tvm-ffi's types of tensor pointers and objects (header: 24 bytes).
+; Of a DLTensor it reads data at byte 0; runtime_ir.py says where its other fields are. 7 and 70 are tvm-ffi's types of
+; tensor pointers and objects (header: 24 bytes). Arguments of kernels are words of 64 bits.
 declare ptr @dlsym(ptr, ptr)
-declare i32 @snprintf(ptr, i64, ptr, ...)
+declare i32 @snprintf(ptr, [LONG], ptr, ...)
 
 @landbridge.raise = private unnamed_addr constant [29 x i8] c"TVMFFIErrorSetRaisedFromCStr\00"
 @landbridge.empty = private unnamed_addr constant [1 x i8] zeroinitializer
@@ -24,7 +24,7 @@ entry:
   %stated = getelementptr i8, ptr %d, i64 %text
   %has_text = icmp ne i64 %text, 0
   %words = select i1 %has_text, ptr %stated, ptr @landbridge.empty
-  %n = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %line, i64 512, ptr %form, ptr %name, i64 %number, ptr %words, i64 %a, i64 %b)
+  %n = call i32 (ptr, [LONG], ptr, ...) @snprintf(ptr %line, [LONG] 512, ptr %form, ptr %name, i64 %number, ptr %words, i64 %a, i64 %b)
   ; Whoever calls a packed function has loaded tvm-ffi; the image itself does not need it.
   %raise = call ptr @dlsym(ptr null, ptr @landbridge.raise)
   %known = icmp ne ptr %raise, null
@@ -46,14 +46,14 @@ entry:
   %all = icmp eq i64 %n, %operands
   br i1 %all, label %begin, label %wrong_count
 begin:
-  %args = alloca ptr, i64 %n, align 16
+  %args = alloca i64, i64 %n, align 16
   br label %next
 next:
   %i = phi i64 [ 0, %begin ], [ %following, %fits ]
   %more = icmp slt i64 %i, %n
   br i1 %more, label %look, label %run
 look:
-  %any = getelementptr { i32, i32, ptr }, ptr %given, i64 %i
+  %any = getelementptr { i32, i32, i64 }, ptr %given, i64 %i
   %pointer_at = getelementptr i8, ptr %any, i64 8
   %five = mul i64 %i, 5
   %operand = getelementptr i64, ptr %first, i64 %five
@@ -78,12 +78,12 @@ object:
   br label %described
 described:
   %t = phi ptr [ %pointer, %plain ], [ %behind, %object ]
-  %device_at = getelementptr i8, ptr %t, i64 8
-  %t_rank_at = getelementptr i8, ptr %t, i64 16
-  %t_type_at = getelementptr i8, ptr %t, i64 20
-  %t_shape_at = getelementptr i8, ptr %t, i64 24
-  %t_strides_at = getelementptr i8, ptr %t, i64 32
-  %t_offset_at = getelementptr i8, ptr %t, i64 40
+  %device_at = getelementptr i8, ptr %t, i64 [DEVICE_AT]
+  %t_rank_at = getelementptr i8, ptr %t, i64 [RANK_AT]
+  %t_type_at = getelementptr i8, ptr %t, i64 [TYPE_AT]
+  %t_shape_at = getelementptr i8, ptr %t, i64 [SHAPE_AT]
+  %t_strides_at = getelementptr i8, ptr %t, i64 [STRIDES_AT]
+  %t_offset_at = getelementptr i8, ptr %t, i64 [OFFSET_AT]
   %device = load i32, ptr %device_at, align 4
   %on_cpu = icmp eq i32 %device, 1
   br i1 %on_cpu, label %look_type, label %wrong_device
@@ -98,7 +98,7 @@ look_rank:
   %same_rank = icmp eq i64 %t_rank, %rank
   br i1 %same_rank, label %look_shape, label %wrong_rank
 look_shape:
-  %t_shape = load ptr, ptr %t_shape_at, align 8
+  %t_shape = load ptr, ptr %t_shape_at, align 4
   br label %extent
 extent:
   %k = phi i64 [ 0, %look_shape ], [ %k1, %same_extent ]
@@ -117,7 +117,7 @@ same_extent:
   %size1 = mul i64 %size, %want
   br label %extent
 look_strides:
-  %t_strides = load ptr, ptr %t_strides_at, align 8
+  %t_strides = load ptr, ptr %t_strides_at, align 4
   %no_strides = icmp eq ptr %t_strides, null
   %nothing = icmp eq i64 %size, 0
   %dense = or i1 %no_strides, %nothing
@@ -150,7 +150,7 @@ look_address:
   %aligned = icmp eq i64 %over, 0
   br i1 %aligned, label %fits, label %wrong_alignment
 fits:
-  %slot = getelementptr ptr, ptr %args, i64 %i
+  %slot = getelementptr i64, ptr %args, i64 %i
   store ptr %address, ptr %slot, align 8
   %following = add i64 %i, 1
   br label %next
@@ -167,7 +167,8 @@ run:
   %on_stack = icmp eq i64 %workspace_bytes, 0
   br i1 %on_stack, label %call, label %reserve
 reserve:
-  %reserved = call ptr @aligned_alloc(i64 64, i64 %workspace_bytes)
+  %long_bytes = [TO_LONG] i64 %workspace_bytes to [LONG]
+  %reserved = call ptr @aligned_alloc([LONG] 64, [LONG] %long_bytes)
   %got = icmp ne ptr %reserved, null
   br i1 %got, label %call, label %no_memory
 call:

@@ -1,9 +1,10 @@
-; The runtime of CPU images; runtime_ir.py explains it and replaces the numbers in [BRACKETS].
-declare noalias ptr @aligned_alloc(i64, i64)
+; The runtime of CPU images; runtime_ir.py explains it and replaces the words in [BRACKETS]. Of C's types, size_t, long
+; and pthread_t are [LONG]; words of programs are i64, of which a pointer of 32 bits is the first half.
+declare noalias ptr @aligned_alloc([LONG], [LONG])
 declare void @free(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_join(i64, ptr)
-declare i64 @syscall(i64, ...)
+declare i32 @pthread_join([LONG], ptr)
+declare [LONG] @syscall([LONG], ...)
 declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
@@ -140,7 +141,7 @@ done:
 define internal void @"landbridge.rouse"(ptr %pool) noinline #0 {
   %wake = getelementptr i8, ptr %pool, i64 [WAKE]
   %old = atomicrmw add ptr %wake, i32 1 seq_cst
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAKE], i64 2147483647)
+  %r = call [LONG] ([LONG], ...) @syscall([LONG] [SYSCALL], ptr %wake, [LONG] [FUTEX_WAKE], [LONG] 2147483647)
   ret void
 }
 
@@ -219,7 +220,7 @@ again:
   %over = icmp eq i32 %m, 0
   br i1 %over, label %woken, label %sleep
 sleep:
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAIT], i32 %m, ptr null)
+  %r = call [LONG] ([LONG], ...) @syscall([LONG] [SYSCALL], ptr %pending, [LONG] [FUTEX_WAIT], i32 %m, ptr null)
   br label %again
 woken:
   store atomic i32 0, ptr %waiting monotonic, align 4
@@ -275,7 +276,7 @@ doze:
   %up = or i1 %some, %stopping2
   br i1 %up, label %idle, label %sleep
 sleep:
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAIT], i32 %ticket, ptr null)
+  %r = call [LONG] ([LONG], ...) @syscall([LONG] [SYSCALL], ptr %wake, [LONG] [FUTEX_WAIT], i32 %ticket, ptr null)
   br label %idle
 work:
   %did = call i32 @"landbridge.work"(ptr %pool, ptr %workspace)
@@ -289,7 +290,7 @@ report:
   %signal = and i1 %last, %asleep
   br i1 %signal, label %tell, label %idle
 tell:
-  %s = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAKE], i64 1)
+  %s = call [LONG] ([LONG], ...) @syscall([LONG] [SYSCALL], ptr %pending, [LONG] [FUTEX_WAKE], [LONG] 1)
   br label %idle
 quit:
   ret ptr null
@@ -308,7 +309,8 @@ reserve:
   %bytes = and i64 %more_bytes, -64
   %workspaces = mul i64 %others, %bytes
   %whole = add i64 %size, %workspaces
-  %pool = call ptr @aligned_alloc(i64 64, i64 %whole)
+  %whole_long = [TO_LONG] i64 %whole to [LONG]
+  %pool = call ptr @aligned_alloc([LONG] 64, [LONG] %whole_long)
   %got = icmp ne ptr %pool, null
   br i1 %got, label %fill, label %fail
 fill:
@@ -364,7 +366,8 @@ next:
 join:
   %at = getelementptr i64, ptr %handles, i64 %i
   %handle = load i64, ptr %at, align 8
-  %joined = call i32 @pthread_join(i64 %handle, ptr null)
+  %handle_long = [TO_LONG] i64 %handle to [LONG]
+  %joined = call i32 @pthread_join([LONG] %handle_long, ptr null)
   %i1 = add i64 %i, 1
   br label %next
 release:

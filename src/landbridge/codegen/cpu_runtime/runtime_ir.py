@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from landbridge.instruction_sets.registry import instruction_set
+
 #: What stands for the words in brackets.
 _VALUES = {
     # Offsets into a pool; data that different threads write are in different cache lines.
@@ -53,33 +55,28 @@ _VALUES = {
 }
 
 
-#: Of each instruction set: the number of Linux's futex call; SPIN, about 20 us in units of ``landbridge.spent``; what
-#: the register of floats is set to, and UNSET, which it never is.
-_OF_ISA = {
-    "x86_64": {
-        "SYSCALL": 202,
-        # Cycles of the time-stamp counter, which runs at 2 to 3 GHz.
-        "SPIN": 50_000,
-        # Of MXCSR: no flags, no traps, rounding to nearest; FLUSH with denormals-are-zero (bit 6), flush-to-zero (15).
-        "KEEP": 0x1F80,
-        "FLUSH": 0x9FC0,
-        "UNSET": 0,
-    },
-    "aarch64": {
-        "SYSCALL": 98,
-        "SPIN": 1_000,
-        # Of FPCR: rounding to nearest, no traps; FLUSH with FZ (bit 24), for inputs and results of f32 and f64.
-        "KEEP": 0,
-        "FLUSH": 1 << 24,
-        "UNSET": -1,
-    },
+#: By the bits of an address: C's type ``long``, and how a word of 64 bits becomes one.
+_LONG = {64: ("i64", "bitcast"), 32: ("i32", "trunc")}
+
+
+#: By the bits of an address: the bytes of a DLTensor before each field that the checker of packed functions reads.
+_TENSOR = {
+    64: {"DEVICE_AT": 8, "RANK_AT": 16, "TYPE_AT": 20, "SHAPE_AT": 24, "STRIDES_AT": 32, "OFFSET_AT": 40},
+    32: {"DEVICE_AT": 4, "RANK_AT": 12, "TYPE_AT": 16, "SHAPE_AT": 20, "STRIDES_AT": 24, "OFFSET_AT": 32},
 }
 
 
 def runtime_ir(isa: str) -> str:
-    """Returns the LLVM module of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``."""
-    names = ("runtime.ll", "packed.ll", f"float_control_{isa}.ll", f"spin_{isa}.ll")
-    text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
-    for name, number in {**_VALUES, **_OF_ISA[isa]}.items():
-        text = text.replace(f"[{name}]", str(number))
+    """Returns the LLVM module of the runtime for Linux on the instruction set ``isa``; without packed functions where
+    no libraries are written for it.
+    """
+    described = instruction_set(isa)
+    source = described.runtime
+    common = ("runtime.ll", "packed.ll") if described.code is not None else ("runtime.ll",)
+    texts = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in common)
+    text = "\n".join((*texts, source.text()))
+    long, to_long = _LONG[described.elf.bits]
+    tensor = _TENSOR[described.elf.bits]
+    for name, value in {**_VALUES, **source.numbers, **tensor, "LONG": long, "TO_LONG": to_long}.items():
+        text = text.replace(f"[{name}]", str(value))
     return text

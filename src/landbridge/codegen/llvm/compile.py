@@ -27,7 +27,7 @@ def _target_machine(machine: Machine) -> Any:
     try:
         target = llvm.Target.from_triple(machine.triple)
         return target.create_target_machine(
-            cpu=machine.cpu, features=machine.features, opt=3, reloc="pic", codemodel="small"
+            cpu=machine.cpu, features=machine.features, opt=3, reloc=machine.relocation, codemodel="small"
         )
     except RuntimeError as error:
         raise CodegenError(f"LLVM cannot compile for {machine}: {error}") from error

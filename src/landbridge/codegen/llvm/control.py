@@ -11,6 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.printing import callee, returned
 
+#: Bits of an index. Loops count in the bits of an address, which arithmetic of addresses has too: no tensor has more
+#: elements than those can count.
+_INDEX_BITS = 64
 #: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
 _UNROLLED_LINES = 160
 
@@ -20,33 +23,52 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     block = op.regions[0].block
     kind = e.type(lower.type)
     head, body, done = e.label("for"), e.label("body"), e.label("done")
-    before = e.block
+    before, names = e.block, [e.names[value] for value in (lower, upper, step)]
+    narrow = e.module.isa.address_bits < _INDEX_BITS and kind == f"i{_INDEX_BITS}"
+    if narrow:
+        kind = f"i{e.module.isa.address_bits}"
+        first, end, by = (_narrowed(e, bound, kind) for bound in names)
+    else:
+        first, end, by = names
     e.begin_loop()
     e.line(f"br label %{head}")
     e.start_block(head)
     induction, *carried = block.args
-    name = e.define(induction)
+    name = counter = e.define(induction)
     e.depths[name] = e.depth
     _define_all(e, carried)
     phis = len(e.lines)
     e.lines.append("")
-    going = e.emit(f"icmp slt {kind} {name}, {e.names[upper]}")
+    if narrow:
+        counter = f"{name}.narrow"
+        e.line(f"{name} = sext {kind} {counter} to i{_INDEX_BITS}")
+    going = e.emit(f"icmp slt {kind} {counter}, {end}")
     e.line(f"br i1 {going}, label %{body}, label %{done}")
     e.start_block(body)
     around, e.accumulates = e.accumulates, bool(carried)
     yielded = e.nested(block)
     e.accumulates = around
-    following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
-    trips = _trips(e.names[lower], e.names[upper], e.names[step])
+    following = e.emit(f"add nsw {kind} {counter}, {by}")
+    trips = _trips(*names)
     unroll = trips > 1 and trips * (len(e.lines) - phis) <= _UNROLLED_LINES
     e.line(f"br label %{head}{e.module.unrolled_loop() if unroll else ''}")
-    lines = [f"  {name} = phi {kind} [ {e.names[lower]}, %{before} ], [ {following}, %{e.block} ]"]
+    lines = [f"  {counter} = phi {kind} [ {first}, %{before} ], [ {following}, %{e.block} ]"]
     lines += _phis(e, carried, initial, before, yielded)
     e.lines[phis] = "\n".join(lines)
     e.end_loop()
     e.start_block(done)
     for result, value in zip(op.results, carried, strict=True):
         e.names[result] = e.names[value]
+
+
+def _narrowed(e: LlvmEmitter, bound: str, kind: str) -> str:
+    """Returns ``bound`` of a loop as a value of ``kind``, a shorter integer; the nearest one that it has."""
+    most = (1 << int(kind[1:]) - 1) - 1
+    if "%" not in bound:
+        return str(min(max(int(bound), -most), most))
+    wide = f"i{_INDEX_BITS}"
+    within = e.emit(e.intrinsic("smin", wide, [e.emit(e.intrinsic("smax", wide, [bound, str(-most)])), str(most)]))
+    return e.emit(f"trunc {wide} {within} to {kind}")
 
 
 def _trips(lower: str, upper: str, step: str) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import suffix, type_text, view_of
 from landbridge.codegen.printing import Dispatcher, by_identity
 from landbridge.expansions.terms import Term
+from landbridge.instruction_sets.isa import Isa
 from landbridge.records import record
 
 #: The metadata of ``!invariant.load``.

@@ -7,8 +7,12 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Machine:
-    """A machine for LLVM: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
+    """A machine for LLVM: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them.
+
+    ``relocation`` is LLVM's model: ``pic``, code that runs at any address, or ``static``.
+    """
 
     triple: str
     cpu: str
     features: str
+    relocation: str = "pic"

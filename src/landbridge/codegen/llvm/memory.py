@@ -18,7 +18,7 @@ from landbridge.codegen.llvm.types import (
     suffix,
     with_element,
 )
-from landbridge.ir.prim_ops import PrefetchOp
+from landbridge.ir.prim_ops import OrderLoadsOp, PrefetchOp
 
 #: Bytes behind a base within which AArch64 loads a pair of vectors at once (LDP).
 _PAIRS_REACH = 1024
@@ -34,7 +34,7 @@ def address(e: LlvmEmitter, ref: SSAValue, indices: Sequence[SSAValue], in_bound
     pointer = e.names[ref]
     if view.in_rows:
         row, *indices = indices
-        slot = _element(e, pointer, "ptr", [row], (1,), 0, in_bounds, 8)
+        slot = _element(e, pointer, "i64", [row], (1,), 0, in_bounds, 8)
         pointer = e.once(f"load ptr, ptr {slot}, align 8, !invariant.load {UNCHANGING}")
     return _element(e, pointer, view.element, indices, view.strides, view.offset, in_bounds, view.align), view
 
@@ -168,11 +168,17 @@ def _only_lane(mask: SSAValue) -> int | None:
 
 
 def _prefetch(e: LlvmEmitter, op: Operation) -> None:
-    """Prints a prefetch into L1 for a later read."""
+    """Prints a prefetch for a later read."""
     ref, *indices = op.operands
     pointer, _ = address(e, ref, indices, in_bounds=False)
     e.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
-    e.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+    locality = 2 if "beyond_l1" in op.attributes else 3
+    e.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {locality}, i32 1)")
+
+
+def _order_loads(e: LlvmEmitter, op: Operation) -> None:
+    """Prints a fence between a thread and itself, which LLVM's schedulers respect and which is no instruction."""
+    e.line('fence syncscope("singlethread") seq_cst')
 
 
 def _alloca(e: LlvmEmitter, op: Operation) -> None:
@@ -197,6 +203,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     memref.StoreOp: _store,
     memref.AllocaOp: _alloca,
     PrefetchOp: _prefetch,
+    OrderLoadsOp: _order_loads,
     vector.LoadOp: _load,
     vector.StoreOp: _store,
     vector.MaskedLoadOp: _masked_load,

@@ -28,10 +28,12 @@ from landbridge.codegen.functions import (
 from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, byte_dot, casts, control, float_arith, math, memory, vector
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
-from landbridge.codegen.llvm.isa import REDUCED, Isa
+from landbridge.codegen.llvm.isa import REDUCED
 from landbridge.codegen.llvm.types import extent_bytes
+from landbridge.instruction_sets.isa import Isa
 from landbridge.ir.kernel_attributes import copies_unless_same, is_in_place
-from landbridge.sizes.size import least
+from landbridge.ir.types import shape_of
+from landbridge.sizes.size import Extent, least
 
 #: The type, and in the names of the intrinsics that have it.
 _BFLOAT = re.compile(r"(@llvm\.masked\.\w+\.v\d+)bf16\b|\bbfloat\b")
@@ -97,10 +99,14 @@ def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
         return state.type(kind)
     noalias = "noalias " if restricted else ""
     if is_row_table(kind):
-        return f"ptr {noalias}nocapture readonly dereferenceable({max(8 * kind.get_shape()[0], 1)}) align 8"
-    nbytes = least(extent_bytes(kind))
-    reach = f"dereferenceable({nbytes}) " if nbytes else ""
-    return f"ptr {noalias}nocapture {reach}align {state.view(kind).align}"
+        return f"ptr {noalias}nocapture readonly {_dereferenceable(8 * shape_of(kind)[0])}align 8"
+    return f"ptr {noalias}nocapture {_dereferenceable(extent_bytes(kind))}align {state.view(kind).align}"
+
+
+def _dereferenceable(nbytes: Extent) -> str:
+    """Returns the attribute of a pointer to ``nbytes``; none where a run may decide that there are no bytes."""
+    known = least(nbytes)
+    return f"dereferenceable({known}) " if known else ""
 
 
 def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str:
@@ -110,7 +116,7 @@ def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str
     name, count = function.sym_name.data, operand_count(function)
     lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end, ptr %workspace) #0 {{', "entry:"]
     for i in range(count):
-        lines.append(f"  %s{i} = getelementptr inbounds ptr, ptr %args, i64 {i}")
+        lines.append(f"  %s{i} = getelementptr inbounds i64, ptr %args, i64 {i}")
         lines.append(f"  %a{i} = load ptr, ptr %s{i}, align 8")
     for i, at in enumerate(places.values()):
         lines.append(f"  %t{i} = getelementptr inbounds i8, ptr %workspace, i64 {at}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
@@ -14,6 +16,8 @@ from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
 from landbridge.codegen.printing import broadcast_vector, lane_position
 
+#: The bits of elements of vectors that masks may select.
+_ELEMENT_BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
 #: Reduction stems, and for each the operation that folds in the accumulator (an opcode or an intrinsic).
 _REDUCTIONS: dict[CombiningKindFlag, tuple[str, str]] = {
     CombiningKindFlag.ADD: ("add", "add"),
@@ -107,8 +111,34 @@ def _shuffle(e: LlvmEmitter, op: Operation) -> None:
     x, y = e.names[a], e.names[b]
     if first != second:
         x, y, first, values = _equalize(e, (first, x), (second, y), values)
+    if _is_blend(e, first, values):
+        mask_name = _blend_mask(e, [v >= len(values) for v in values])
+        e.set(op.results[0], f"select <{len(values)} x i1> {mask_name}, {first} {y}, {first} {x}")
+        return
     lanes = ", ".join("i32 poison" if v < 0 else f"i32 {v}" for v in values)
     e.set(op.results[0], f"shufflevector {first} {x}, {first} {y}, <{len(values)} x i32> <{lanes}>")
+
+
+def _is_blend(e: LlvmEmitter, kind: str, mask: list[int]) -> bool:
+    """Returns whether ``mask`` selects each lane from that lane of one of two vectors of ``kind``, both are used, and a
+    mask in a register does that faster than a shuffle.
+    """
+    lanes, bits = len(mask), _ELEMENT_BITS.get(element_of(kind))
+    if bits is None or lanes_of(kind) != lanes or bits * lanes != e.module.isa.blend_bits:
+        return False
+    stays = all(v % lanes == i for i, v in enumerate(mask) if v >= 0)
+    return stays and any(0 <= v < lanes for v in mask) and max(mask) >= lanes
+
+
+def _blend_mask(e: LlvmEmitter, lanes: Sequence[bool]) -> str:
+    """Returns the name of a mask with ``lanes``, which is defined where the function begins.
+
+    LLVM makes a shuffle of a blend with a constant mask, and does not know what an instruction of assembly returns,
+    though it is none here.
+    """
+    bits = sum(1 << i for i, lane in enumerate(lanes) if lane)
+    number = e.at_entry(f'call i{len(lanes)} asm "", "=^Yk,0"(i{len(lanes)} {bits}) nounwind memory(none)')
+    return e.at_entry(f"bitcast i{len(lanes)} {number} to <{len(lanes)} x i1>")
 
 
 def _equalize(

@@ -13,7 +13,7 @@ from landbridge.codegen.opencl.arith import EXPANDED
 from landbridge.codegen.opencl.print_kernel import print_kernel, text_of
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.executable.device_image import DeviceImage
-from landbridge.targets.grid import grid_limits
+from landbridge.targets.grid import grid_limits, most_binding_bytes
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -31,27 +31,36 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     return DeviceImage(
         format="opencl-c",
         # A CPU addresses with 64 bits, and widening an index costs time; a GPU computes faster on 32.
-        code=print_source(functions, wide=limits is not None and limits.core_vectors).encode(),
+        code=print_source(functions, limits is not None and limits.core_vectors, most_binding_bytes(target)).encode(),
         functions={f.name: f.sequence for f in functions},
         options=f"-cl-std=CL{version // 100}.{version // 10 % 10}",
         requires=(_FP64,) if doubles else (),
     )
 
 
-def print_source(functions: list[GridFunction], wide: bool = False) -> str:
+def print_source(functions: list[GridFunction], wide: bool = False, most_bytes: int | None = None) -> str:
     """Returns one file of OpenCL C: every kernel of ``functions``, and what they share. Indices have 64 bits when
-    ``wide``, or when 32 are not enough for all of them.
+    ``wide``, or when 32 are not enough for all of them, where no buffer of a run has more than ``most_bytes``.
     """
     unit = OpenCLUnit()
     kernels = [k for f in functions for k in f.kernels]
     texts = [_named(f, k, unit) for f in functions for k in f.kernels]
-    wide = wide or any(k.is_large for k in kernels)
+    wide = wide or any(k.is_large(most_bytes) for k in kernels)
     index = ("long", "ulong") if wide else ("int", "uint")
     head = [f"#define LB_INDEX {index[0]}", f"#define LB_UNSIGNED_INDEX {index[1]}"]
     if any(_uses_doubles(f) for f in functions):
         head += [f"#pragma OPENCL EXTENSION {_FP64} : enable", "#define LB_F64 1"]
     head += [f"#define {name}f lb_{name}_float" for name in sorted({*EXPANDED.values()})]
-    return "\n".join([*head, text_of("prelude.cl"), c_text_of("common.h"), *unit.definitions.values(), "", *texts])
+    return "\n".join(
+        [
+            *head,
+            text_of("prelude.cl"),
+            c_text_of("landbridge.codegen.c", "common.h"),
+            *unit.definitions.values(),
+            "",
+            *texts,
+        ]
+    )
 
 
 def _named(function: GridFunction, kernel: GridKernel, unit: OpenCLUnit) -> str:

@@ -43,12 +43,38 @@ def _store(e: CEmitter, op: Operation) -> None:
         e.line(f"*{pointer} = {e.names[value]};")
 
 
-def _retained(e: CEmitter, mask: SSAValue) -> int:
-    """Returns how many lanes, the first ones, a constant mask keeps."""
+def _retained(e: CEmitter, mask: SSAValue) -> int | None:
+    """Returns how many lanes, the first ones, a constant mask keeps; None for any other mask."""
+    first = e.retained.get(mask, "")
+    return int(first) if first.isdecimal() else None
+
+
+def _create_mask(e: CEmitter, op: Operation) -> None:
+    """Prints the mask of a number of leading lanes that is known at run time."""
+    kind, count = e.kind(op.results[0]), e.names[op.operands[0]]
+    numbers = e.unit.use(kind.of("s32"))
+    counting = e.unit.vector(numbers, [str(i) for i in range(kind.lanes)])
+    clamped = f"(int)({count} < {kind.lanes} ? {count} : {kind.lanes})"
+    e.set(op.results[0], truths(f"{counting} < ({numbers.text}){clamped}", kind))
+    e.retained[op.results[0]] = count
+
+
+def _by_lanes(e: CEmitter, mask: SSAValue, lanes: int, one: str) -> str:
+    """Returns code that does ``one`` for each lane ``i`` that ``mask`` keeps."""
     first = e.retained.get(mask)
-    if first is None:
-        raise CodegenError("a mask that is not a constant of leading lanes has no OpenCL C form")
-    return int(first)
+    if first is not None:
+        return f"for (lb_index i = 0; i < {first}; ++i) {one}"
+    keeps = e.fresh()
+    return (
+        f"uchar {keeps}[{lanes}]; vstore{lanes}({e.names[mask]}, 0, {keeps}); "
+        f"for (int i = 0; i < {lanes}; ++i) if ({keeps}[i]) {one}"
+    )
+
+
+def _if_all(e: CEmitter, mask: SSAValue, lanes: int, whole: str) -> str:
+    """Returns code that does ``whole`` if the mask is known to keep all lanes, and else what follows."""
+    first = e.retained.get(mask)
+    return f"if ({first} >= {lanes}) {whole} else " if first is not None else ""
 
 
 def _parts(count: int) -> list[tuple[int, int]]:
@@ -69,6 +95,15 @@ def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     retained = _retained(e, mask)
+    if retained is None:
+        name, each = e.variable(op.results[0], e.names[other]), e.fresh()
+        fill = f"{kind.scalar} {each}[{kind.lanes}]; vstore{kind.lanes}({name}, 0, {each});"
+        loads = _by_lanes(e, mask, kind.lanes, f"{each}[i] = ({pointer})[i];")
+        whole = f"{name} = vload{kind.lanes}(0, {pointer});"
+        e.line(f"{_if_all(e, mask, kind.lanes, whole)}{{ {fill} {loads} {name} = vload{kind.lanes}(0, {each}); }}")
+        if kind.element == "i1":
+            e.line(f"{name} = {truths(f'{name} != (uchar)0', kind)};")
+        return
     lanes = [
         f"vload{n}(0, {_at(pointer, first)})" if n > 1 else f"*({_at(pointer, first)})" for first, n in _parts(retained)
     ]
@@ -82,8 +117,15 @@ def _masked_load(e: CEmitter, op: Operation) -> None:
 def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer = address(e, ref, indices)
-    name = e.names[value]
-    for first, n in _parts(_retained(e, mask)):
+    name, retained = e.names[value], _retained(e, mask)
+    if retained is None:
+        kind, each = e.kind(value), e.fresh()
+        all_lanes = f"vstore{kind.lanes}({name}, 0, {each});"
+        stores = _by_lanes(e, mask, kind.lanes, f"({pointer})[i] = {each}[i];")
+        whole = f"vstore{kind.lanes}({name}, 0, {pointer});"
+        e.line(f"{_if_all(e, mask, kind.lanes, whole)}{{ {kind.scalar} {each}[{kind.lanes}]; {all_lanes} {stores} }}")
+        return
+    for first, n in _parts(retained):
         lanes = f"{name}.s{_LANES[first : first + n]}"
         where = _at(pointer, first)
         e.line(f"vstore{n}({lanes}, 0, {where});" if n > 1 else f"*({where}) = {lanes};")
@@ -111,4 +153,5 @@ PRINTERS: dict[type[Operation], Printer] = {
     vector.StoreOp: _store,
     vector.MaskedLoadOp: _masked_load,
     vector.MaskedStoreOp: _masked_store,
+    vector.CreateMaskOp: _create_mask,
 }

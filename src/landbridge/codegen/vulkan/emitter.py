@@ -23,13 +23,15 @@ _EXACT = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
 class MemoryVariable:
     """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block.
 
-    ``start`` is the id of the number of its first element, 0 where that is the first of the variable.
+    ``start`` is the id of the number of its first element, 0 where that is the first of the variable. ``is_words``: it
+    holds Sizes, words of 64 bits, of which kernels with shorter indices read the lower half.
     """
 
     variable: int
     element: str
     storage: StorageClass
     start: int = 0
+    is_words: bool = False
 
 
 @record(frozen=True)

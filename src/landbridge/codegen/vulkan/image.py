@@ -16,6 +16,7 @@ from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import Op, StorageClass
+from landbridge.targets.grid import most_binding_bytes
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -59,14 +60,14 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
             )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
     rounds = target.options.get("rounded-quotients") is True
-    index = "i64" if kernel.is_large else "i32"
+    index = "i64" if kernel.is_large(most_binding_bytes(target)) else "i32"
     e = SpirvEmitter(module, PRINTERS, index, doubles=doubles, rounds_quotients=rounds)
     starts = iter(_starts(e, len(flat)))
     for binding, buffer in enumerate(kernel.buffers):
         if buffer in placed:
             images.declare(e, buffer, binding, written=buffer in written)
             continue
-        element = memory.stored_element(e, buffer)
+        element = index if buffer is kernel.words else memory.stored_element(e, buffer)
         variable = module.buffer(
             element,
             binding,
@@ -74,7 +75,9 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
             restrict=not kernel.in_place,
             exchanged=buffer in kernel.exchanged,
         )
-        e.memory[buffer] = MemoryVariable(variable, element, StorageClass.StorageBuffer, next(starts))
+        e.memory[buffer] = MemoryVariable(
+            variable, element, StorageClass.StorageBuffer, next(starts), is_words=buffer is kernel.words
+        )
         e.interface[variable] = None
     with errors_of(function.name):
         e.region(kernel.body.ops)

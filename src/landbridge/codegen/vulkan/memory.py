@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.grid import is_local
 from landbridge.codegen.layout import span, strides_and_offset
 from landbridge.codegen.vulkan import images
-from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, retained
+from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, bits_of, retained
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op, StorageClass
 
@@ -78,7 +78,24 @@ def _summands(value: SSAValue, factor: int) -> Iterator[tuple[SSAValue | None, i
         yield value, factor
 
 
+def _load_word(e: SpirvEmitter, op: Operation) -> None:
+    """Loads a Size as an index: all of its word, or the lower half, which comes first."""
+    memory, at = e.memory[op.operands[0]], op.operands[1].owner
+    assert isinstance(at, arith.ConstantOp) and isinstance(at.value, IntegerAttr)
+    halves = 64 // bits_of(memory.element)
+    number = e.constant(at.value.value.data * halves, e.index)
+    if memory.start:
+        number = e.emit(Op.IAdd, e.index, memory.start, number)
+    kind = e.module.pointer(memory.storage, e.module.type_of(memory.element))
+    pointer = e.module.fresh()
+    e.statement(Op.InBoundsAccessChain, kind, pointer, memory.variable, e.constant(0, "i32"), number)
+    e.set(op.results[0], e.emit(Op.Load, memory.element, pointer))
+
+
 def _load(e: SpirvEmitter, op: Operation) -> None:
+    if op.operands[0] in e.memory and e.memory[op.operands[0]].is_words:
+        _load_word(e, op)
+        return
     if op.operands[0] in e.images:
         images.load_lane(e, op)
         return

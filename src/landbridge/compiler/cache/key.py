@@ -19,6 +19,7 @@ from landbridge.compiler.options import CompileOptions
 from landbridge.dtypes import dtype_name
 from landbridge.errors import LandbridgeError
 from landbridge.executable.parts import VDevice
+from landbridge.instruction_sets.registry import INSTRUCTION_SETS, is_known, names
 from landbridge.operators import REGISTRY
 from landbridge.package_version import package_version
 from landbridge.targets import Target, is_built_in
@@ -40,13 +41,18 @@ def name_of_entry(
 ) -> str:
     """Returns the name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
 
-    Raises NotCacheableError for any other model, for options that are functions, and for targets and operators of other
-    packages, whose code may change without notice; OSError where the file cannot be read.
+    Raises NotCacheableError for any other model, for options that are functions, and for targets, instruction sets and
+    operators of other packages, whose code may change without notice; OSError where the file cannot be read.
     """
     digest = hashlib.sha256(_code().encode())
     for target in targets:
         if not is_built_in(target.kind):
             raise NotCacheableError(f"target {target.kind!r} is of another package")
+        # Which instruction set a C compiler makes code for is not known here.
+        isas = names() if target.kind == "c" else (str(target.attrs["isa"]),) if "isa" in target.attrs else ()
+        for isa in isas:
+            if is_known(isa) and not INSTRUCTION_SETS.is_built_in(isa):
+                raise NotCacheableError(f"instruction set {isa!r} is of another package")
     _feed(digest.update, [target.to_json() for target in targets])
     _feed(digest.update, list(vdevices))
     _feed(digest.update, options)

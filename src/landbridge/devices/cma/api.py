@@ -43,6 +43,7 @@ class CmaDeviceAPI(DeviceAPI):
     name: ClassVar[str] = "cma"
     api_version: ClassVar[int] = DEVICE_API_VERSION
     survives_fork: ClassVar[bool] = True
+    contiguous_by_default: ClassVar[bool] = True
 
     def __init__(self, sources: Sequence[MemorySource] | None = None) -> None:
         """Make the device with ``sources``, the preferred first; None for what this machine may have."""

@@ -9,7 +9,7 @@ import re
 import struct
 from pathlib import Path
 
-from landbridge.devices.cma.capacity import check_capacity
+from landbridge.devices.cma.capacity import check_capacity, contiguous_areas
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
@@ -62,7 +62,9 @@ class DmaHeap:
             finally:
                 os.close(heap)
         except OSError as error:
-            raise OutOfMemoryError(f"{self._node} has no {nbytes} bytes: {error.strerror}") from error
+            areas = contiguous_areas() if self.physically_contiguous else None
+            why = error.strerror if areas is None else f"{error.strerror}; {areas}"
+            raise OutOfMemoryError(f"{self._node} has no {nbytes} bytes: {why}") from error
 
 
 def dma_heaps(folder: Path = HEAPS) -> list[DmaHeap]:

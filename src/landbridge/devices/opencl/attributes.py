@@ -19,7 +19,10 @@ _REGISTERS = {512: 32}
 _FEWEST_REGISTERS = 16
 _GPU_ATTRIBUTES = 64
 
+# Queries that pyopencl has no name for.
 _SUB_GROUP_SIZES_INTEL = 0x4108  # of cl_intel_required_subgroup_size
+_IMAGE_PITCH_ALIGNMENT = 0x104A  # of OpenCL 2.0, in pixels
+_WIDEST_PIXEL = 16  # bytes: four lanes of 32 bits
 
 
 def attribute(device: cl.Device, attr: DeviceAttr) -> object | None:
@@ -103,22 +106,63 @@ def _version(text: str) -> int:
 
 
 def _subgroup_size(device: cl.Device) -> int:
-    """Returns the widest subgroup, 0 where the driver has no answer: pyopencl knows no query of an extension."""
+    """Returns the widest subgroup that a kernel may require, 0 where the driver has no answer."""
     if "cl_intel_required_subgroup_size" not in device.extensions.split():
         return 0
+    return max(_numbers(device, _SUB_GROUP_SIZES_INTEL, ctypes.c_size_t), default=0)
+
+
+def _numbers(device: cl.Device, query: int, number: type[ctypes.c_size_t] | type[ctypes.c_uint32]) -> list[int]:
+    """Returns the answer to a query that pyopencl has no name for; none where the driver does not know it."""
     ask = ctypes.CDLL(cl._cl.__file__).clGetDeviceInfo  # the import also brings the loader that pyopencl uses
-    sizes, written = (ctypes.c_size_t * 16)(), ctypes.c_size_t()
+    found, written = (number * 16)(), ctypes.c_size_t()
     ask.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
-    status = ask(device.int_ptr, _SUB_GROUP_SIZES_INTEL, ctypes.sizeof(sizes), sizes, ctypes.byref(written))
-    return 0 if status else max(sizes[: written.value // ctypes.sizeof(ctypes.c_size_t)], default=0)
+    status = ask(device.int_ptr, query, ctypes.sizeof(found), found, ctypes.byref(written))
+    return [] if status else list(found[: written.value // ctypes.sizeof(number)])
+
+
+def _lockstep(device: cl.Device) -> int | None:
+    """Returns how many work-items run in step, by the extension of its vendor."""
+    extensions = device.extensions.split()
+    if "cl_nv_device_attribute_query" in extensions:
+        return int(device.warp_size_nv) or None
+    if "cl_amd_device_attribute_query" in extensions:
+        return int(device.wavefront_width_amd) or None
+    return _subgroup_size(device) or None
+
+
+def _api_version(device: cl.Device) -> str | None:
+    """Returns ``3.0`` of ``OpenCL 3.0 PoCL``."""
+    match = re.match(r"OpenCL (\d+\.\d+)", device.version)
+    return match[1] if match else None
+
+
+def _registers(device: cl.Device) -> int | None:
+    if "cl_nv_device_attribute_query" not in device.extensions.split():
+        return None
+    return int(device.registers_per_block_nv) or None
+
+
+def _image_pitch(device: cl.Device) -> int | None:
+    """Returns the alignment of a pitch in bytes, for the widest pixels."""
+    (pixels,) = _numbers(device, _IMAGE_PITCH_ALIGNMENT, ctypes.c_uint32) or [0]
+    return pixels * _WIDEST_PIXEL or None
 
 
 _ATTRS: dict[DeviceAttr, Callable[[cl.Device], object]] = {
     DeviceAttr.PRODUCT_NAME: lambda device: device.name.strip(),
     DeviceAttr.VENDOR: lambda device: device.vendor,
     DeviceAttr.DRIVER_VERSION: lambda device: f"{device.platform.name} {device.driver_version}",
+    DeviceAttr.API_VERSION: _api_version,
     DeviceAttr.COMPUTE_UNITS: lambda device: device.max_compute_units,
     DeviceAttr.MAX_THREADS_PER_BLOCK: lambda device: device.max_work_group_size,
+    DeviceAttr.MAX_BLOCK_DIMENSIONS: lambda device: tuple(
+        min(each, device.max_work_group_size) for each in device.max_work_item_sizes[:3]
+    ),
+    DeviceAttr.SUBGROUP_SIZE: _lockstep,
+    DeviceAttr.LOCAL_MEMORY_BYTES: lambda device: device.local_mem_size or None,
+    DeviceAttr.REGISTERS_PER_BLOCK: _registers,
+    DeviceAttr.IMAGE_PITCH_BYTES: _image_pitch,
     DeviceAttr.MAX_CLOCK_HZ: lambda device: device.max_clock_frequency * 1_000_000 or None,
     DeviceAttr.TOTAL_MEMORY: lambda device: device.global_mem_size,
     DeviceAttr.CACHE_LINE_BYTES: lambda device: device.global_mem_cacheline_size or None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import field
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 
 from landbridge.device.checks import check_inside
@@ -129,14 +129,10 @@ class ImageBlock(PixelRows):
 #: The handle of a Space.
 MemoryBlock = BufferBlock | ImageBlock
 
-
-def host_bytes(address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Returns the ``nbytes`` bytes of this process from ``address`` on, as an array that owns nothing."""
-    return np.asarray(_Bytes(address, nbytes))
+#: The same for ``isinstance``, which takes a third of the time with it.
+MEMORY_BLOCKS = (BufferBlock, ImageBlock)
 
 
-class _Bytes:
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
+def host_bytes(address: int, nbytes: int) -> Any:
+    """Returns the ``nbytes`` bytes of this process from ``address`` on, as a buffer that owns nothing."""
+    return (ctypes.c_ubyte * nbytes).from_address(address)

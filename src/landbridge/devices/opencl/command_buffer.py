@@ -13,6 +13,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from ctypes import POINTER, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from functools import cache
 from typing import Any
 
 import pyopencl as cl
@@ -23,6 +24,9 @@ from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.errors import DeviceError
 
 EXTENSION = "cl_khr_command_buffer"
+#: The fewest launches of which one is made. PoCL takes as long for 16 launches either way, and with fewer it takes
+#: longer for a command buffer: 3 us with one launch (benchmarks/results/opencl_overhead.md).
+FEWEST = 16
 _RETAINED = 16
 _INVALID_OPERATION = -59  # CL_INVALID_OPERATION: a command buffer is pending
 
@@ -80,6 +84,17 @@ class CommandBufferAPI:
         return int(created)
 
 
+@cache
+def _api_of(device: cl.Device) -> CommandBufferAPI | None:
+    """Returns the functions of the extension for ``device``; None where its driver has not all of them."""
+    if EXTENSION not in device.extensions.split():
+        return None
+    try:
+        return CommandBufferAPI(device.platform)
+    except (DeviceError, OSError):
+        return None
+
+
 class CommandBuffers:
     """The command buffers of one recording, by the regions they were made with; the least recently used are
     released.
@@ -94,12 +109,8 @@ class CommandBuffers:
     @classmethod
     def of(cls, instance: OpenCLInstance) -> CommandBuffers | None:
         """Returns new CommandBuffers; None where the driver has no such extension, or only a part of it."""
-        if EXTENSION not in instance.device.extensions.split():
-            return None
-        try:
-            return cls(CommandBufferAPI(instance.device.platform))
-        except (DeviceError, OSError):
-            return None
+        api = _api_of(instance.device)
+        return None if api is None else cls(api)
 
     def enqueue(
         self, queue: Queue, key: tuple[object, ...], launches: Sequence[RecordedLaunch], values: Sequence[Any]

@@ -8,7 +8,7 @@ import pyopencl as cl
 
 from landbridge.device.api import Region, Space
 from landbridge.device.checks import host_address, host_reaches
-from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
+from landbridge.devices.opencl.blocks import MEMORY_BLOCKS, BufferBlock, ImageBlock, MemoryBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
@@ -20,7 +20,7 @@ def reaches(context: cl.Context, space: Space) -> bool:
     """Returns whether copies in ``context`` accept ``space``: a block of that context, or coherent memory of the
     host.
     """
-    if isinstance(space.handle, MemoryBlock):
+    if isinstance(space.handle, MEMORY_BLOCKS):
         return space.handle.context == context
     return host_reaches(space)
 
@@ -33,7 +33,7 @@ def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:
                 f"opencl:{queue.instance.index} cannot copy memory of scope {end.space.scope!r} of {end.space.device}; "
                 "copy it to the host first"
             )
-        if isinstance(end.space.handle, MemoryBlock):
+        if isinstance(end.space.handle, MEMORY_BLOCKS):
             end.space.handle.check(end.byte_offset, nbytes)
 
 
@@ -53,15 +53,15 @@ def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
     for block in (source, target):
         if isinstance(block, BufferBlock) and block.mappings:
             end_all(queue.instance, block)
-        if isinstance(block, MemoryBlock):
+        if isinstance(block, MEMORY_BLOCKS):
             blocks.append(block)
     with driver_call(f"a copy of {nbytes} bytes"):
         if isinstance(source, BufferBlock) and isinstance(target, BufferBlock):
             start, stop = source.origin + src.byte_offset, target.origin + dst.byte_offset
             event = cl._cl._enqueue_copy_buffer(queue.cl, source.buffer, target.buffer, nbytes, start, stop)
-        elif isinstance(source, MemoryBlock) and isinstance(target, MemoryBlock):
+        elif isinstance(source, MEMORY_BLOCKS) and isinstance(target, MEMORY_BLOCKS):
             event = _with_image(queue.cl, source, src.byte_offset, target, dst.byte_offset, nbytes)
-        elif isinstance(target, MemoryBlock):
+        elif isinstance(target, MEMORY_BLOCKS):
             host = host_bytes(host_address(src), nbytes)
             event = _from_host(queue.cl, host, target, dst.byte_offset, nbytes)
         else:

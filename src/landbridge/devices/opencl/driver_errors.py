@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import pyopencl as cl
 
@@ -29,13 +28,29 @@ _NO_MEMORY = frozenset(
 )
 
 
-@contextmanager
-def driver_call(subject: str) -> Iterator[None]:
-    """Guard a ``with`` block that calls the driver for ``subject``: its errors become ours, such as DeviceLostError."""
-    try:
-        yield
-    except cl.Error as error:
-        raise translated(subject, error) from error
+def driver_call(subject: str) -> DriverCall:
+    """Returns a guard of a ``with`` block that calls the driver for ``subject``: its errors become ours, such as
+    DeviceLostError.
+    """
+    return DriverCall(subject)
+
+
+class DriverCall:
+    """What ``driver_call`` returns: a class, not a generator, because every copy and launch enters one."""
+
+    __slots__ = ("_subject",)
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, cl.Error):
+            raise translated(self._subject, error) from error
 
 
 def translated(subject: str, error: cl.Error) -> LandbridgeError:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from typing import Final
+from time import monotonic, sleep
+from typing import Any, Final
 
 import pyopencl as cl
 
-from landbridge.devices.opencl.driver_errors import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call, translated
+from landbridge.devices.opencl.driver_waits import wait_in_driver, yield_processor
 from landbridge.errors import DeviceLostError
 
 _SPIN_SECONDS: Final = 50e-6
 _LONGEST_NAP: Final = 1e-3
+_STATUS: Final = cl.event_info.COMMAND_EXECUTION_STATUS
+_COMPLETE: Final = cl.command_execution_status.COMPLETE
 
 
 class QueueEvent:
@@ -34,11 +37,16 @@ class QueueEvent:
             with driver_call("a flush"):
                 self.queue.flush()
             self._flushed = True
-        with driver_call("a look at an event"):
-            status = self.event.command_execution_status
+        return self._has_completed()
+
+    def _has_completed(self) -> bool:
+        try:
+            status: Any = self.event.get_info(_STATUS)
+        except cl.Error as error:
+            raise translated("a look at an event", error) from error
         if status < 0:
             raise DeviceLostError(f"a command ended with error {status} of the OpenCL driver")
-        if status != cl.command_execution_status.COMPLETE:
+        if status != _COMPLETE:
             return False
         self.keep = None
         return True
@@ -46,17 +54,28 @@ class QueueEvent:
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds (None: for ever); returns whether it has completed.
 
-        clWaitForEvents has neither a limit nor an end by Ctrl-C: short waits spin, long ones poll, and sleep in between
-        for a sixteenth of the time waited so far.
+        Short waits look again and again, while the driver's threads may run on this processor. Long ones wait in the
+        driver; those with a limit, which clWaitForEvents does not have, sleep for a sixteenth of the time waited so
+        far.
         """
-        started = time.monotonic()
-        while not self.query():
-            waited = time.monotonic() - started
-            if timeout is not None and waited >= timeout:
+        if self.query():
+            return True
+        started = monotonic()
+        while (waited := monotonic() - started) < _SPIN_SECONDS and (timeout is None or waited < timeout):
+            yield_processor()
+            if self._has_completed():
+                return True
+        if timeout is None:
+            status = wait_in_driver(self.event)
+            if status != cl.status_code.SUCCESS:
+                raise DeviceLostError(f"a wait for a command ended with error {status} of the OpenCL driver")
+            self.keep = None
+            return True
+        while not self._has_completed():
+            waited = monotonic() - started
+            if waited >= timeout:
                 return False
-            if waited > _SPIN_SECONDS:
-                nap = min(waited / 16, _LONGEST_NAP)
-                time.sleep(nap if timeout is None else min(nap, timeout - waited))
+            sleep(min(waited / 16, _LONGEST_NAP, timeout - waited))
         return True
 
 

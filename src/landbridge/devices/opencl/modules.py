@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from landbridge.device.api import Region
-from landbridge.devices.opencl.blocks import ImageBlock, MemoryBlock
+from landbridge.devices.opencl.blocks import MEMORY_BLOCKS, ImageBlock, MemoryBlock
 from landbridge.devices.opencl.driver_errors import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
@@ -166,7 +166,7 @@ def bound(
     for number, argument in enumerate(args):
         if isinstance(argument, Region):
             block = argument.space.handle
-            if not isinstance(block, MemoryBlock) or block.context != instance.context:
+            if not isinstance(block, MEMORY_BLOCKS) or block.context != instance.context:
                 raise InputError(
                     f"argument {number} of kernel {name!r} is memory of {argument.space.device}, which "
                     f"opencl:{instance.index} does not reach; import it, or copy it there"

@@ -11,12 +11,13 @@ import mmap
 import numpy as np
 import pyopencl as cl
 
+from landbridge.array_type import Array
 from landbridge.devices.opencl.programs import Place, build
 
 _SOURCE = "kernel void landbridge_probe(global uchar *x) { size_t i = get_global_id(0); x[i] = x[i] * 3 + 1; }"
 _ITEMS = 16
 
-Bytes = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+Bytes = Array
 
 
 def usable(context: cl.Context, device: cl.Device) -> int:

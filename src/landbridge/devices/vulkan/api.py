@@ -126,10 +126,15 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """Wait for work that the access must follow, then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
-        allocation = allocation_of(region.space)
-        allocation.wait(writes=mode != "r")
+        allocation_of(region.space).wait(writes=mode != "r")
+        self.begin_host_access_after(region, nbytes, mode, ())
+
+    def begin_host_access_after(self, region: Region, nbytes: int, mode: AccessMode, events: Sequence[Event]) -> None:
+        """Wait for ``events``, then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
+        for event in events:
+            event.synchronize()
         if mode != "w":
-            allocation.invalidate(region.byte_offset, nbytes)
+            allocation_of(region.space).invalidate(region.byte_offset, nbytes)
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """Call ``vkFlushMappedMemoryRanges`` where the host wrote and the kind is not coherent."""

@@ -7,8 +7,12 @@ from typing import Any
 from landbridge.device.attr import DeviceAttr
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.logical_device import LogicalDevice
-from landbridge.devices.vulkan.physical_device import PRESERVED, PhysicalDevice
+from landbridge.devices.vulkan.physical_device import PRESERVED, PhysicalDevice, version_text
 from landbridge.memory_kind import GLOBAL_SCOPE
+
+#: llvmpipe counts 65535 iterations down for all loops of an invocation together, so that none hangs (Mesa,
+#: LP_MAX_TGSI_LOOP_ITERATIONS), and ends the loop in which none is left.
+_LLVMPIPE_ITERATIONS = 65534
 
 
 def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
@@ -20,15 +24,33 @@ def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
             return physical.vendor
         case DeviceAttr.DRIVER_VERSION:
             return physical.driver
-        case DeviceAttr.MAX_THREADS_PER_BLOCK:
-            return int(physical.limits.maxComputeWorkGroupInvocations)
+        case DeviceAttr.API_VERSION:
+            return version_text(physical.version)
         case DeviceAttr.COMPUTE_UNITS:
             return physical.cores
+        case DeviceAttr.REGISTERS_PER_BLOCK:
+            return physical.registers
+        case DeviceAttr.SUBGROUP_SIZE:
+            return physical.subgroup_size or None
         case DeviceAttr.TOTAL_MEMORY:
             local = {t.heap: t.heap_bytes for t in physical.memory_types if t.heap_is_local}
             return sum(local.values()) or None
         case DeviceAttr.FEATURES:
             return tuple(sorted(physical.features | physical.extensions))
+    return _limit(physical.limits, attr)
+
+
+def _limit(limits: Any, attr: DeviceAttr) -> object | None:
+    """Returns the value of ``attr`` from the limits that every device reports; None for attributes that are none."""
+    match attr:
+        case DeviceAttr.MAX_THREADS_PER_BLOCK:
+            return int(limits.maxComputeWorkGroupInvocations)
+        case DeviceAttr.MAX_BLOCK_DIMENSIONS:
+            return tuple(min(each, limits.maxComputeWorkGroupInvocations) for each in limits.maxComputeWorkGroupSize)
+        case DeviceAttr.LOCAL_MEMORY_BYTES:
+            return int(limits.maxComputeSharedMemorySize)
+        case DeviceAttr.IMAGE_PITCH_BYTES:
+            return int(limits.optimalBufferCopyRowPitchAlignment) or None
     return None
 
 
@@ -50,6 +72,7 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
         "max-workgroup-size-y": sizes[1],
         "max-workgroup-size-z": sizes[2],
         "max-workgroups": min(limits.maxComputeWorkGroupCount),
+        **({"max-loop-iterations": _LLVMPIPE_ITERATIONS} if physical.driver.startswith("llvmpipe ") else {}),
         "local-memory-bytes": limits.maxComputeSharedMemorySize,
         "dedicated-local-memory": physical.device_type != "CPU",
         "rounded-quotients": physical.device_type == "CPU",

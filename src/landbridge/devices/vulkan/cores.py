@@ -1,4 +1,4 @@
-"""The number of units of a device that run workgroups concurrently, from extensions of vendors."""
+"""What extensions of vendors report of a device: the units that run workgroups concurrently, and their registers."""
 
 from __future__ import annotations
 
@@ -45,3 +45,15 @@ def core_count(extensions: Collection[str], fill: Callable[[Chained], None]) -> 
             if count > 0:
                 return count
     return None
+
+
+def register_count(extensions: Collection[str], fill: Callable[[Chained], None]) -> int | None:
+    """Returns the registers of 32 bits that a workgroup may have, those of one unit; None where nothing reports it.
+
+    ``vgprsPerSimd`` counts registers of a wavefront, each of which has one of 32 bits for each of its invocations.
+    """
+    if "VK_AMD_shader_core_properties" not in extensions:
+        return None
+    properties = structs_device.VkPhysicalDeviceShaderCorePropertiesAMD()
+    fill(properties)
+    return properties.vgprsPerSimd * properties.wavefrontSize * properties.simdPerComputeUnit or None

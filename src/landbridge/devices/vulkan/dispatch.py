@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable, Sequence
 
-from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.images import Image
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.modules import Pipeline, descriptor_types
+from landbridge.devices.vulkan.modules import Pipeline
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
 from landbridge.devices.vulkan.steps import MemoryLocation
-from landbridge.devices.vulkan.structure import array, handles
+from landbridge.devices.vulkan.structure import handles
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.executable.spirv import ImageFormat
 from landbridge.records import record
@@ -51,7 +50,7 @@ class Dispatch:
         calls.vkCmdBindPipeline(commands, flags.BIND_POINT_COMPUTE, kernel.pipeline)
         descriptors = kernel.take_set() if self.places else 0
         if descriptors:
-            self._write(descriptors)
+            kernel.writes.write(descriptors, self.places)
             bound = handles(descriptors)
             calls.vkCmdBindDescriptorSets(commands, flags.BIND_POINT_COMPUTE, kernel.layout, 0, 1, bound, 0, None)
         push = self._starts() if self.push is None else self.push
@@ -66,31 +65,6 @@ class Dispatch:
         triples = zip(entry.bindings, self.places, entry.strides, strict=True)
         flat = [(location, stride) for binding, location, stride in triples if binding not in entry.images]
         return _packed(entry.name, entry, [location.offset % alignment // stride for location, stride in flat])
-
-    def _range(self, location: MemoryLocation) -> structs_work.VkDescriptorBufferInfo:
-        """Returns the range of the buffer for a descriptor, which begins where the device allows."""
-        assert isinstance(location.memory, Allocation)
-        limits = self.kernel.device.physical.limits
-        alignment = limits.minStorageBufferOffsetAlignment
-        start = location.offset // alignment * alignment
-        reach = min(location.memory.bound_bytes - start, limits.maxStorageBufferRange)
-        return structs_work.VkDescriptorBufferInfo(location.memory.buffer, start, reach)
-
-    def _write(self, descriptors: int) -> None:
-        device = self.kernel.device
-        writes = []
-        for (binding, kind), location in zip(descriptor_types(self.kernel.entry).items(), self.places, strict=True):
-            write = structs_work.VkWriteDescriptorSet(
-                dstSet=descriptors, dstBinding=binding, descriptorCount=1, descriptorType=kind
-            )
-            if isinstance(location.memory, Image):
-                view = structs_work.VkDescriptorImageInfo(0, location.memory.view, flags.IMAGE_LAYOUT_GENERAL)
-                write.pImageInfo = ctypes.pointer(view)
-            else:
-                write.pBufferInfo = ctypes.pointer(self._range(location))
-            writes.append(write)
-        every = array(structs_work.VkWriteDescriptorSet, writes)
-        device.calls.vkUpdateDescriptorSets(device.handle, len(writes), every, 0, None)
 
 
 def dispatch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_image, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
@@ -26,7 +26,7 @@ from landbridge.devices.vulkan.physical_device import (
 )
 from landbridge.devices.vulkan.result import check, error_of
 from landbridge.devices.vulkan.steps import CommandStep
-from landbridge.devices.vulkan.structure import array, handles, texts
+from landbridge.devices.vulkan.structure import Chained, array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.targets.images import TEXTURE_SCOPE
@@ -173,23 +173,11 @@ class LogicalDevice(DriverObjects):
                 before[stream] = stream.submitted
             before = {other: count for other, count in before.items() if not other.reached(count)}
             count = stream.submitted + 1
-            values = structs_work.VkTimelineSemaphoreSubmitInfo(
-                waitSemaphoreValueCount=len(before),
-                pWaitSemaphoreValues=handles(*before.values()),
-                signalSemaphoreValueCount=1,
-                pSignalSemaphoreValues=handles(count),
-            )
-            batch = structs_work.VkSubmitInfo(
-                values,
-                waitSemaphoreCount=len(before),
-                pWaitSemaphores=handles(*(other.semaphore for other in before)),
-                pWaitDstStageMask=array(ctypes.c_uint32, [flags.STAGE_ALL] * len(before)),
-                commandBufferCount=1,
-                pCommandBuffers=array(ctypes.c_void_p, [commands]),
-                signalSemaphoreCount=1,
-                pSignalSemaphores=handles(stream.semaphore),
-            )
-            result = self.calls.vkQueueSubmit(self.queue, 1, ctypes.byref(batch), 0)
+            if before:
+                request = ctypes.byref(_batch_after(before, stream, commands, count))
+            else:
+                request = stream.submit_request.of(commands, count)
+            result = self.calls.vkQueueSubmit(self.queue, 1, request, 0)
             if result < 0:
                 raise error_of(result, f"{self.name}: submitting work")
             stream.submitted = count
@@ -211,6 +199,26 @@ class LogicalDevice(DriverObjects):
         barrier = structs_work.VkMemoryBarrier(srcAccessMask=flags.ACCESS_WRITE, dstAccessMask=accesses)
         before = flags.STAGE_COMPUTE | flags.STAGE_TRANSFER
         self.calls.vkCmdPipelineBarrier(commands, before, stages, 0, 1, ctypes.byref(barrier), 0, None, 0, None)
+
+
+def _batch_after(before: Mapping[Timeline, int], stream: Timeline, commands: int, count: int) -> Chained:
+    """Returns the argument of ``vkQueueSubmit`` for ``commands`` of ``stream`` that come after counts of others."""
+    values = structs_work.VkTimelineSemaphoreSubmitInfo(
+        waitSemaphoreValueCount=len(before),
+        pWaitSemaphoreValues=handles(*before.values()),
+        signalSemaphoreValueCount=1,
+        pSignalSemaphoreValues=handles(count),
+    )
+    return structs_work.VkSubmitInfo(
+        values,
+        waitSemaphoreCount=len(before),
+        pWaitSemaphores=handles(*(other.semaphore for other in before)),
+        pWaitDstStageMask=array(ctypes.c_uint32, [flags.STAGE_ALL] * len(before)),
+        commandBufferCount=1,
+        pCommandBuffers=array(ctypes.c_void_p, [commands]),
+        signalSemaphoreCount=1,
+        pSignalSemaphores=handles(stream.semaphore),
+    )
 
 
 def _open(

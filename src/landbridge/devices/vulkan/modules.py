@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.descriptor_writes import DescriptorWrites, descriptor_types
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.physical_device import PRESERVED, version_text
 from landbridge.devices.vulkan.pipeline_cache import PipelineCache
@@ -143,6 +144,7 @@ class Pipeline:
             ),
         )
         self.pipeline = self._make_pipeline(module)
+        self.writes = DescriptorWrites(device, entry)
         self._pools: list[int] = []
         self._spare: list[int] = []
         self._lock = new_lock()
@@ -227,15 +229,6 @@ class Pipeline:
         ):
             if handle:
                 self.device.retire(kind, handle)
-
-
-def descriptor_types(entry: EntryPoint) -> dict[int, int]:
-    """Returns the VkDescriptorType of each binding, in order."""
-    images = {
-        binding: flags.DESCRIPTOR_STORAGE_IMAGE if format else flags.DESCRIPTOR_SAMPLED_IMAGE
-        for binding, format in entry.images.items()
-    }
-    return {binding: images.get(binding, flags.DESCRIPTOR_STORAGE_BUFFER) for binding in entry.bindings}
 
 
 def _set_layout(types: Mapping[int, int]) -> structs_work.VkDescriptorSetLayoutCreateInfo:

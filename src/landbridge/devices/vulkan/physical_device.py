@@ -7,7 +7,7 @@ from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_device
 from landbridge.devices.vulkan.calls import Calls
-from landbridge.devices.vulkan.cores import core_count
+from landbridge.devices.vulkan.cores import core_count, register_count
 from landbridge.devices.vulkan.memory_types import MemoryLimits, MemoryType
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
@@ -39,8 +39,8 @@ class PhysicalDevice:
     """One device of a driver. ``features`` and ``extensions`` are Vulkan's names of what it has.
 
     ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none. ``cores``: the number of
-    units that run workgroups, None where no extension reports it. The numbers and ``cache_uuid`` (pipelineCacheUUID)
-    say whose pipeline caches the driver takes.
+    units that run workgroups, ``registers``: those of 32 bits that a workgroup may have, both None where no extension
+    reports them. The numbers and ``cache_uuid`` (pipelineCacheUUID) say whose pipeline caches the driver takes.
     """
 
     handle: int
@@ -59,6 +59,7 @@ class PhysicalDevice:
     timestamp_bits: int
     import_alignment: int | None
     cores: int | None = None
+    registers: int | None = None
     vendor_id: int = 0
     device_id: int = 0
     driver_version: int = 0
@@ -130,6 +131,7 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
         timestamp_bits=timestamp_bits,
         import_alignment=imports.minImportedHostPointerAlignment if imported else None,
         cores=core_count(extensions, fill) if modern else None,
+        registers=register_count(extensions, fill) if modern else None,
         vendor_id=basic.vendorID,
         device_id=basic.deviceID,
         driver_version=basic.driverVersion,

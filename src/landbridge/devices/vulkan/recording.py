@@ -8,13 +8,13 @@ round, and queueing it again records nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.steps import MemoryLocation, VulkanRecorder
+from landbridge.devices.vulkan.steps import CommandStep, MemoryLocation, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.process.locks import new_lock
@@ -39,10 +39,12 @@ class VulkanRecording:
 
     def __init__(self, device: LogicalDevice, recorder: VulkanRecorder) -> None:
         self.device = device
-        self.places = tuple(recorder.places)
+        self.places = self._first_places = tuple(recorder.places)
         self._steps = tuple(recorder.steps)
         self._positions = [[recorder.places[location] for location in step.places] for step in self._steps]
         self._recorded: OrderedDict[tuple[MemoryLocation, ...], _Recorded] = OrderedDict()
+        #: The one for ``places``, once it was queued.
+        self._bound: _Recorded | None = None
         self._lock = new_lock()
 
     def replay(self, stream: Timeline, args: Mapping[int, MemoryLocation]) -> Point:
@@ -51,22 +53,27 @@ class VulkanRecording:
             if not 0 <= position < len(self.places):
                 raise InputError(f"a recording of {len(self.places)} regions has no position {position}")
         with self._lock:
-            places = tuple(args.get(number, location) for number, location in enumerate(self.places))
+            places, found = self.places, self._bound
+            if args:
+                places = tuple(args.get(number, location) for number, location in enumerate(places))
             for location in places:
                 if location.memory.freed:
                     raise UseAfterFreeError("a recording uses memory that was freed; replay it with other memory")
-            found = self._recorded.get(places) or self._record(places)
-            self._recorded.move_to_end(places)
-            self.places = places
+            if args or found is None:
+                found = self._recorded.get(places) or self._record(places)
+                self._recorded.move_to_end(places)
+                self.places, self._bound = places, found
             self.device.collect()
             found.last = self.device.enqueue(stream, found.commands, found.uses)
             return found.last
 
     def _record(self, places: tuple[MemoryLocation, ...]) -> _Recorded:
-        steps = [
-            step.moved([places[number] for number in positions])
-            for step, positions in zip(self._steps, self._positions, strict=True)
-        ]
+        steps: Sequence[CommandStep] = self._steps  # which were checked where they were recorded
+        if places != self._first_places:
+            steps = [
+                step.moved([places[number] for number in positions])
+                for step, positions in zip(self._steps, self._positions, strict=True)
+            ]
         commands = self.device.begin_commands(flags.COMMAND_SIMULTANEOUS)
         releases = self.device.encode(commands, steps)
         self.device.end_commands(commands)

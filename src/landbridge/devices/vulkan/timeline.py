@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import time
 from functools import partial
+from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.requests import SubmitRequest, WaitRequest
 from landbridge.devices.vulkan.result import TIMEOUT, check
 from landbridge.devices.vulkan.steps import VulkanRecorder
-from landbridge.devices.vulkan.structure import handles
 
 #: Longest sleep inside the driver, in seconds, so that Ctrl-C is answered.
 _SLICE = 0.05
@@ -36,6 +37,9 @@ class Timeline:
         self.alive = True
         self.waits: dict[Timeline, int] = {}
         self.recorder: VulkanRecorder | None = None
+        #: For batches that wait for nothing; used by who has the lock of ``device``.
+        self.submit_request = SubmitRequest(self.semaphore)
+        self._spare_requests = [WaitRequest(self.semaphore)]
         self._completed = 0
 
     def reached(self, count: int) -> bool:
@@ -55,14 +59,21 @@ class Timeline:
         """
         if self.reached(count):
             return True
+        try:
+            request = self._spare_requests.pop()
+        except IndexError:  # another thread waits
+            request = WaitRequest(self.semaphore)
+        try:
+            return self._wait(count, request.of(count), timeout)
+        finally:
+            self._spare_requests.append(request)
+
+    def _wait(self, count: int, request: Any, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
-        semaphores, values = handles(self.semaphore), handles(count)
-        request = structs_work.VkSemaphoreWaitInfo(semaphoreCount=1, pSemaphores=semaphores, pValues=values)
         while True:
             left = _SLICE if deadline is None else max(0.0, min(_SLICE, deadline - time.monotonic()))
             self.device.check_open()
-            calls = self.device.calls
-            result = calls.vkWaitSemaphores(self.device.handle, ctypes.byref(request), int(left * 1e9))
+            result = self.device.calls.vkWaitSemaphores(self.device.handle, request, int(left * 1e9))
             check(result, "waiting for a stream")
             if result != TIMEOUT:
                 self._completed = max(self._completed, count)

@@ -1,7 +1,7 @@
 """Tries several ways to compile a model that cannot be compiled directly.
 
 Each attempt costs an import, and only models that would be refused otherwise need more than one. If none succeeds, the
-first error is raised.
+first error is raised: it has the cause. What was tried after it, and why that failed, is listed below it.
 """
 
 from __future__ import annotations
@@ -11,167 +11,109 @@ from dataclasses import field
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import Branches
-from landbridge.frontend.onnx.open_ranges import UnifiedDimensions
-from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.module import IRModule
+from landbridge.ir.permissions import Permission, Permissions
 from landbridge.records import record
+
+#: The permissions that are tried one after another, the lowest level first: each with all attempts of lower levels.
+_LEVELS = (
+    (Permission.READ,),
+    (Permission.UNROLL,),
+    (Permission.RELATE, Permission.UNIFY, Permission.FIX),
+    (Permission.HOST,),
+    (Permission.NOT_EMPTY,),
+    (Permission.SEPARATE,),
+    (Permission.DECIDE,),
+)
+#: The first level before which no dimension may have one size.
+_WIDE = 3
+#: The most attempts that an error lists, and the most characters of the reason of each.
+_MOST_LISTED, _MOST_SHOWN = 4, 120
 
 
 @record
 class Attempts:
-    """The state of the attempts to compile one model: what ``build`` may do now, and what else it might use.
+    """The attempts to compile one model by ``build``, which has ``permissions``.
 
-    ``is_open``: extents may be open. ``reads``: computed values may become dimensions. ``hosts``: nodes without a
-    kernel, because an input decides what they do, may run on the host. ``fixing``: collects the dimensions that would
-    need one fixed size for others to fit; None if ``build`` may fix them. ``unified``: the dimensions that may become
-    one. ``branches``: what loops and branches may do. ``might_read`` and ``might_host``: ``build`` has found a use for
-    that permission.
+    ``is_open``: extents may be open. ``branches``: what the walks have found. ``failed``: the permissions that did not
+    help, with the error of each.
     """
 
     build: Callable[[], IRModule]
     is_open: bool
-    hosts: bool
+    permissions: Permissions
     branches: Branches
-    reads: bool = False
-    fixing: list[str] | None = field(default_factory=list)
-    unified: UnifiedDimensions = field(default_factory=UnifiedDimensions)
-    might_read: bool = False
-    might_host: bool = False
-
-    def note(self, data: DataDimensions) -> None:
-        """Record the permissions that ``build`` has found a use for."""
-        self.might_read |= data.might_read
-        self.might_host |= data.might_host
+    failed: list[tuple[Permission, CompileError]] = field(default_factory=list)
 
     def all(self) -> IRModule:
-        """Returns the program of the first attempt that succeeds; raises CompileError if none does.
+        """Returns the program of the first attempt that succeeds; raises the first CompileError if none does.
 
-        The model is compiled as one program, or cut into segments. If that fails, its loops and branches become
-        separate programs. Last, kernels may no longer compare sizes that differ between iterations: ranges of
-        dimensions are narrowed until the comparisons are decided.
+        The model is compiled as it is. If that fails, it gets the permissions that might help.
         """
-        try:
-            return self._with_separate_programs()
-        except CompileError as error:
-            if not self.branches.differed or _chooses(error):
-                raise
-            first = error
-        self.branches.differing, self.fixing = False, []
-        try:
-            return self._with_separate_programs()
-        except CompileError:
-            raise first from None
-
-    def _with_separate_programs(self) -> IRModule:
-        try:
-            return self._counting()
-        except CompileError as error:
-            if not self.branches.might_part or _chooses(error):
-                raise
-            first = error
-        self.branches.separate, self.fixing = True, []
-        try:
-            return self._counting()
-        except CompileError as error:
-            self.branches.separate = False
-            raise (error if self.branches.part_refused else first) from None
-
-    def _counting(self) -> IRModule:
-        """Returns the program of the first of two attempts that succeeds, for an ``If`` that tests whether data are
-        empty.
-
-        The first compiles both of its branches, the second is for sizes of at least 1 only.
-        """
-        try:
-            return self._with_hosts()
-        except CompileError:
-            if not self.branches.counts:
-                raise
-        self.branches.counted, self.fixing = False, []
-        return self._with_hosts()
-
-    def _with_hosts(self) -> IRModule:
-        """Returns the program of the first of two attempts that succeeds; in the second, nodes may run on the host."""
-        try:
-            return self._with_relations()
-        except CompileError as error:
-            if self.hosts or not self.might_host or _chooses(error):
-                raise
-            first = error
-        self.hosts, self.fixing = True, []
-        try:
-            return self._with_relations()
-        except CompileError:
-            self.hosts = False
-            raise first from None
-
-    def _with_relations(self) -> IRModule:
-        """Returns the program of the first attempt that succeeds, for inputs whose extents have to fit each other.
-
-        After a plain attempt, runs test that extents fit; then dimensions along the same axis become one; then a
-        dimension gets a fixed size.
-        """
-        try:
-            return self._with_loops()
-        except (UnsupportedOperatorError, ShapeError, NodeError) as error:
-            if not self.is_open or (isinstance(error, UnsupportedOperatorError) and not self.fixing):
-                raise
-            first: CompileError = error
-        self.branches.related = True
-        try:
-            return self._with_loops()
-        except CompileError:
-            self.branches.related = False
-        if self.unified.might:
-            self.unified.allowed = True
-            try:
-                return self._with_loops()
-            except CompileError:
-                self.unified.allowed = False
-        if not self.fixing:
-            raise first from None
-        self.fixing = None
-        return self._with_loops()
-
-    def _with_loops(self) -> IRModule:
-        """Returns the program of the first of two attempts that succeeds: with rolled loops, then with unfolded ones.
-
-        In unfolded loops, carried values may be known, which shapes may require.
-        """
-        try:
-            return self.with_reads()
-        except UndecidedSizeError:
-            raise
-        except (UnsupportedOperatorError, ShapeError, NodeError) as error:
-            if not self.branches.rolled:
-                raise
-            first: CompileError = error
-        self.branches.unfolded = True
-        try:
-            return self.with_reads()
-        except CompileError:
-            self.branches.unfolded = False
-            raise first from None
+        return self._tried(len(_LEVELS))
 
     def with_reads(self) -> IRModule:
-        """Returns the program of the first of two attempts that succeeds.
-
-        In the first, all sizes must be known before a run; in the second, values that a run computes become dimensions.
-        The second is made only if sizes may be open and the first failed because it needs the values of inputs that are
-        sizes. If both fail, raises the error of the first.
+        """Returns the program of the first attempt that succeeds, of two: in the second, values that a run computes
+        become dimensions.
         """
-        self.reads = False
-        try:
+        self.permissions.granted.discard(Permission.READ)
+        return self._tried(1)
+
+    def listed(self) -> str:
+        """Returns a text that lists the attempts after the first, a line for each; empty if there was none."""
+        reasons = dict.fromkeys((each.value, _shortened(str(error).partition("\n")[0])) for each, error in self.failed)
+        lines = [f"  - {text}: {reason}" for text, reason in reasons]
+        more = [f"  - and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+        return "\n".join(["Tried after that, without success:", *lines[:_MOST_LISTED], *more]) if lines else ""
+
+    def _tried(self, levels: int) -> IRModule:
+        """Returns the program of the first attempt that succeeds with the permissions of the lowest ``levels``."""
+        if not levels:
             return self.build()
-        except UnsupportedOperatorError as error:
-            wants_sizes = isinstance(error.needed, dict) and not _chooses(error)
-            if not self.might_read or not self.is_open or not wants_sizes:
-                raise
-            first, self.reads = error, True
         try:
-            return self.build()
-        except CompileError:
-            raise first from None
+            return self._tried(levels - 1)
+        except CompileError as error:
+            first = error
+        granted = self.permissions.granted
+        tried = 0
+        for permission in _LEVELS[levels - 1]:
+            if not self._helps(permission, first):
+                continue
+            if levels > _WIDE:
+                granted.discard(Permission.FIX)
+                self.permissions.useful.discard(Permission.FIX)
+            granted.add(permission)
+            tried += 1
+            try:
+                return self._tried(levels - 1)
+            except CompileError as error:
+                self.failed.append((permission, error))
+                granted.discard(permission)
+                if permission is Permission.SEPARATE and self.branches.part_refused:
+                    raise  # the reason why a loop or a branch is no program is what can be changed
+        if tried:
+            raise first from first.__cause__
+        raise first
+
+    def _helps(self, permission: Permission, error: CompileError) -> bool:
+        """Returns whether ``permission`` might help against ``error``."""
+        useful = permission in self.permissions.useful
+        if permission in self.permissions.granted:
+            return False
+        if permission is Permission.READ:
+            wanted = isinstance(error, UnsupportedOperatorError) and isinstance(error.needed, dict)
+            return useful and self.is_open and wanted and not _chooses(error)
+        is_of_nodes = isinstance(error, UnsupportedOperatorError | ShapeError | NodeError)
+        if permission is Permission.UNROLL:
+            return useful and is_of_nodes and not isinstance(error, UndecidedSizeError)
+        if permission in (Permission.RELATE, Permission.UNIFY, Permission.FIX):
+            is_supported = not isinstance(error, UnsupportedOperatorError) or Permission.FIX in self.permissions.useful
+            return self.is_open and is_of_nodes and is_supported and (useful or permission is Permission.RELATE)
+        return useful and (permission is Permission.NOT_EMPTY or not _chooses(error))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _chooses(error: CompileError) -> bool:

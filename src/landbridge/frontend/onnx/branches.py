@@ -26,8 +26,9 @@ from landbridge.errors import (
 from landbridge.executable.instructions import REFUSED_BRANCH
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.separate import else_separate, is_legal, separate_branch
-from landbridge.frontend.onnx.values import UNKNOWN, Imported, check_single
+from landbridge.frontend.onnx.values import UNKNOWN, ImportedValue, check_single
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.permissions import Permission
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import Extent, Size
@@ -37,7 +38,7 @@ Shape: TypeAlias = tuple[Extent, ...]
 Builds: TypeAlias = Callable[[GraphBuilder], list[SSAValue]]
 
 
-def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence[Imported]:
+def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence[ImportedValue]:
     """Returns the results of an ``If`` node.
 
     A constant condition selects the branch. Otherwise both branches are compiled, as code of this program or as
@@ -47,7 +48,7 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
     condition = inputs[0]
     check_single(f"If node {walk.g.node!r}: its condition", condition)
     if isinstance(condition, np.ndarray):
-        return walk.run_graph(then if condition.reshape(-1)[0] else orelse)
+        return walk.run_instead(then if condition.reshape(-1)[0] else orelse)
     if not isinstance(condition, SSAValue):
         for graph in (then, orelse):  # imported only for the problems that they report
             walk.nested(walk.g).run_graph(graph)
@@ -64,7 +65,7 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
     return _in_whole(walk, node, condition)
 
 
-def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[Imported]:
+def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[ImportedValue]:
     """Returns the results of an ``If`` whose condition only a run knows, with both branches in this program.
 
     Results of one element whose ranks differ get the higher rank, unless they are outputs of the model. A branch that
@@ -81,8 +82,7 @@ def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[I
         merged = _of_one_rank(node, *shapes.values()) if len(shapes) == 2 else None
         if merged is not None:
             return walk.g.branch(condition, *(_reshaping(build, merged) for build in branches))
-        walk.branches.failed = True
-        reasons = [_why_not(walk, build) for build in branches] if walk.branches.refused else []
+        reasons = [_why_not(walk, build) for build in branches] if walk.permissions.may(Permission.REFUSE) else []
         if len([why for why in reasons if why is not None]) != 1:
             raise
     for at, why in enumerate(reasons):
@@ -91,19 +91,19 @@ def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[I
     return walk.g.branch(condition, *branches)
 
 
-def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequence[Imported] | None:
+def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequence[ImportedValue] | None:
     """Returns the results of the branch ``some`` if they are right for size 0 of the dimension ``name`` too; else None.
 
     They are if ``none``, the branch that is taken for 0, returns only tensors without elements. Raises ShapeError if
     those of ``some`` would have another shape or dtype for size 0.
     """
-    reported, needed = len(walk.problems), len(walk.needed)
+    reported, restore = len(walk.problems), walk.checkpoint()
     try:
         empty = _branch(walk, "the branch for nothing", none, {})(walk.g.nested(Block()))
     except CompileError:
         return None
     finally:
-        del walk.problems[reported:], walk.needed[needed:]
+        restore()
     if not empty or not all(0 in shape_of(value.type) for value in empty):
         return None
     results = walk.run_graph(some)

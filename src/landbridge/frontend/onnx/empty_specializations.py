@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice
 from xdsl.dialects import func
 
 from landbridge.errors import CompileError, InputError
-from landbridge.frontend.onnx.open_ranges import Specializations
+from landbridge.frontend.onnx.specializations import Specializations
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of

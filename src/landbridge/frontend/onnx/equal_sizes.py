@@ -1,28 +1,19 @@
-"""Infers from equalities of extents which dimensions are equal, and collects the equalities that one walk of a model
-finds.
-"""
+"""Infers from equalities of extents which dimensions are equal."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping
-from dataclasses import field
 from math import lcm
 
 from landbridge.errors import UndecidedSizeError
-from landbridge.ir.graph_builder import Broadcasting
-from landbridge.records import record
 from landbridge.sizes.division import positive_factor, without_factor
 from landbridge.sizes.question import Question
-from landbridge.sizes.replaced import replaced, with_atoms
-from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Extent, Size, always_at_least, dimension, extent_of, of_symbol
+from landbridge.sizes.replaced import replaced
+from landbridge.sizes.size import Extent, Size, always_at_least, dimension, of_symbol
 from landbridge.sizes.terms import (
-    ZERO,
     Symbol,
     Terms,
-    add,
     divide_exactly,
-    of_atom,
     scale,
     symbols,
 )
@@ -125,71 +116,3 @@ def _both(one: Symbol, other: Symbol) -> Extent | None:
         return dimension(other.name, low, high, units, legal[0] if legal else None)
     except ValueError:
         return None
-
-
-@record
-class EqualSizes:
-    """Dimensions that a walk of a model has expressed by others, because the model requires equal extents.
-
-    ``found`` has them by name, each in terms of dimensions that stay. A walk that finds some continues to find all, and
-    its module is dropped; the next walk begins with them. ``fixed`` and ``decided``: see ``solved``. ``broadcasts``:
-    one of the equalities is only required of extents over 1. ``has_more``: the next walk has something new to begin
-    with. ``requested``: the error of the latest equality. ``broadcasting`` is that of the program being built; it
-    learns which of two extents is the larger one.
-    """
-
-    fixed: Collection[str] = ()
-    decided: Container[str] = frozenset()
-    found: dict[str, Extent] = field(default_factory=dict)
-    broadcasts: bool = False
-    broadcasting: Broadcasting = field(default_factory=Broadcasting)
-    has_more: bool = False
-    requested: UndecidedSizeError | None = None
-
-    def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
-        """Begin another walk: forget what the previous one found."""
-        self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
-        self.has_more, self.requested = False, None
-
-    def add(self, error: UndecidedSizeError) -> bool:
-        """Record the equality that ``error`` requires; returns whether it determines a dimension."""
-        question = question_of(error)
-        if question is None or not question.equal or len(symbols(question.difference)) < 2:
-            return False
-        if self._is_one_of_two(question):
-            self.has_more = True
-            return True
-        if settled(question, self.fixed):
-            return False
-        more = solved(question, self.fixed, self.decided)
-        if not more or not more.keys() - self.found.keys():
-            return False
-        self.found = resolved({**self.found, **more})
-        self.broadcasts |= question.broadcasts
-        self.has_more, self.requested = True, error
-        return True
-
-    def _is_one_of_two(self, question: Question) -> bool:
-        """Returns whether ``question`` requires that the larger of two extents that broadcast is a particular one of
-        them.
-        """
-        for atom in self.broadcasting.created - self.broadcasting.known.keys():
-            terms = of_atom(atom)
-            for value in (ZERO, atom.terms):
-                left = add(terms, scale(value, -1))
-                number = next(n for product, n in left if product == ((atom, 1),))
-                factor = next((n for product, n in question.difference if product == ((atom, 1),)), 0)
-                if factor and scale(left, factor) == scale(question.difference, number):
-                    self.broadcasting.known[atom] = extent_of(value)
-                    return True
-        return False
-
-    def extent(self, extent: Extent) -> Extent:
-        """Returns ``extent`` in terms of dimensions that stay."""
-        if not isinstance(extent, Size):
-            return extent
-        if self.broadcasting.known:
-            extent = with_atoms(extent.terms, self.broadcasting.known)
-        if not isinstance(extent, Size) or self.found.keys().isdisjoint(extent.symbols):
-            return extent
-        return replaced(extent.terms, self.found)

@@ -7,10 +7,9 @@ outputs are unknown and the walk continues, so that one error lists all problems
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -27,12 +26,15 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
-from landbridge.frontend.onnx.equal_sizes import EqualSizes
+from landbridge.frontend.onnx.condition_nodes import chooses_branches, ifs_of, is_of_carried, only_for
+from landbridge.frontend.onnx.deciding import decided
+from landbridge.frontend.onnx.decisions import Decisions
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import depends_on_types, function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.node_body import NodeBody, body_of
+from landbridge.frontend.onnx.node_names import name_of_node
 from landbridge.frontend.onnx.row_sequences import RowSequence, row_sequence_node
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
@@ -46,12 +48,15 @@ from landbridge.frontend.onnx.size_arithmetic import (
     whole_array,
 )
 from landbridge.frontend.onnx.small_integers import check_makes_bytes
-from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, renamed, shape_text
+from landbridge.frontend.onnx.values import UNKNOWN, ImportedValue, Unknown, constant_if_empty, renamed, shape_text
 from landbridge.identity_map import IdentityMap
+from landbridge.ir.checkpoint import Checkpoint
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.iteration_numbers import asks_of_iterations
 from landbridge.ir.module import IRModule
+from landbridge.ir.permissions import Permission, Permissions
+from landbridge.ir.replaced_sizes import SizedOperations
 from landbridge.operators import REGISTRY, Definition, Handler, HostOperator, Kernel
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
@@ -60,7 +65,7 @@ from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node with subgraphs.
-ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
+ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[ImportedValue]]
 #: Imports a model as a program, given the shapes of its inputs, their dimensions, the elements of inputs, and the names
 #: of dimensions that should include 0 if possible.
 ImportsBody: TypeAlias = Callable[
@@ -71,37 +76,17 @@ ImportsBody: TypeAlias = Callable[
 
 @record
 class Branches:
-    """Permissions for branches, loops and comparisons of sizes, and what the walks have found. Attempts at an import
-    change the permissions.
+    """What the walks of a model have found of its branches and loops.
 
-    Permissions. ``counted``: an ``If`` that tests whether a size that data decide is 0 may have both branches compiled.
-    ``refused``: a branch that is impossible for these shapes may be replaced by one that ends the run. ``unfolded``: no
-    loop may be rolled, as less is known of the values in rolled loops. ``related``: runs may test conditions on the
-    extents of several inputs. ``separate``: branches and loops that cannot be compiled otherwise may become separate
-    programs. ``differing``: a kernel may compare sizes that differ between iterations. ``is_separate``: the program of
-    this walk is a separate one.
-
-    Found. ``counts``, ``failed``, ``rolled``, ``might_part``, ``differed``: there was a use for ``counted``,
-    ``refused``, ``unfolded``, ``separate`` and ``differing``. ``part_refused``: a branch or loop cannot be a separate
-    program either. ``trips``: names of the dimensions that are trip counts of loops. ``conditions``: the values that
-    end loops.
+    ``part_refused``: a branch or loop cannot be a separate program either. ``trips``: names of the dimensions that are
+    trip counts of loops. ``conditions``: the values that end loops. ``is_separate``: the program of the walks is a
+    separate one.
     """
 
-    counted: bool = True
-    counts: bool = False
-    refused: bool = False
-    failed: bool = False
-    unfolded: bool = False
-    rolled: bool = False
-    related: bool = False
-    separate: bool = False
-    might_part: bool = False
     part_refused: bool = False
     trips: set[str] = field(default_factory=set)
-    is_separate: bool = False
     conditions: set[ir.Value] = field(default_factory=set)
-    differing: bool = True
-    differed: bool = False
+    is_separate: bool = False
 
 
 class GraphWalk:
@@ -115,15 +100,19 @@ class GraphWalk:
         check_indices: bool = False,
         branches: Branches | None = None,
         import_body: ImportsBody | None = None,
-        equal: EqualSizes | None = None,
+        decisions: Decisions | None = None,
     ) -> None:
         self.g = g
-        #: Dimensions that this walk expresses by others, because extents have to be equal.
-        self.equal = EqualSizes() if equal is None else equal
+        #: What was decided of open dimensions.
+        self.decisions = decisions or Decisions()
+        #: Whether a node that is being imported depends on what was decided before it began: then it begins again.
+        self._is_inside = self._is_nested = False
         #: Imports bodies as separate programs; None if there may be none.
         self.import_body = import_body
         self.branches = branches or Branches()
-        self.values: ChainMap[ir.Value, Imported] = ChainMap()
+        #: Operations by the dimensions that they mention.
+        self.sized = SizedOperations(g.block)
+        self.values: ChainMap[ir.Value, ImportedValue] = ChainMap()
         self.problems: list[str] = []
         #: Computed values that nodes need to know, with the least and the largest legal element.
         self.needed: list[tuple[SSAValue, tuple[int, int] | None]] = []
@@ -132,6 +121,11 @@ class GraphWalk:
         self.counted: dict[ir.Node, tuple[str, bool]] = {}
         self.opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
+    @property
+    def permissions(self) -> Permissions:
+        """Returns what the walk may do, and what it has found a use for."""
+        return self.g.data.permissions
+
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """Returns a walk of a subgraph or function, which reads the values of this walk and adds none to them.
 
@@ -139,13 +133,23 @@ class GraphWalk:
         """
         known = self.opsets if opsets is None else opsets
         inner = GraphWalk(
-            g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.equal
+            g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.decisions
         )
-        inner.values = self.values.new_child()
+        inner.values, inner._is_inside, inner._is_nested = self.values.new_child(), True, True
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
         return inner
 
-    def run_graph(self, graph: ir.Graph | ir.Function) -> list[Imported]:
+    def checkpoint(self) -> Callable[[], None]:
+        """Returns a function that takes back what was emitted and reported since."""
+        reported, needed, before = len(self.problems), len(self.needed), Checkpoint(self.g)
+
+        def restore() -> None:
+            before.restore()
+            del self.problems[reported:], self.needed[needed:]
+
+        return restore
+
+    def run_graph(self, graph: ir.Graph | ir.Function) -> list[ImportedValue]:
         """Import every node in order; returns the outputs."""
         if isinstance(graph, ir.Graph):
             for value in graph.initializers.values():
@@ -164,7 +168,7 @@ class GraphWalk:
         """Returns the opset version of ``node``."""
         return node.version or self.opsets.get(node.domain, 1)
 
-    def owned_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
+    def owned_outputs(self, values: Sequence[ImportedValue]) -> list[SSAValue]:
         """Returns ``values`` as values that a graph may return: each computed in this graph, in a buffer of its own.
 
         Inputs, constants and repeated values are copied. Raises UnsupportedOperatorError for a sequence of tensors,
@@ -197,12 +201,12 @@ class GraphWalk:
         An operator that cannot be compiled adds a line to ``problems``, and the outputs are UNKNOWN. Other errors name
         the node; those that are not Landbridge's are raised as NodeError.
         """
-        name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
+        name = name_of_node(node)
         subject = f"{node.op_type} node {name!r}"
         outer, self.g.node = self.g.node, name
         self.g.budget.spend(1, subject)
         try:
-            results = self._with_equal_sizes(node)
+            results = self._with_equal_sizes(node) if self._is_inside else self._decided(node)
         except UnsupportedOperatorError as error:
             self.problems.append(str(error))
             results = [UNKNOWN] * len(node.outputs)
@@ -221,8 +225,24 @@ class GraphWalk:
         for value, result in zip(node.outputs, results, strict=False):
             self.values[value] = result
 
-    def _with_equal_sizes(self, node: ir.Node) -> Sequence[Imported]:
-        """Returns the results of a node.
+    def run_instead(self, graph: ir.Graph) -> list[ImportedValue]:
+        """Import every node of ``graph`` in place of the node whose branch it is; returns the outputs."""
+        was, self._is_inside = self._is_inside, self._is_nested
+        try:
+            return self.run_graph(graph)
+        finally:
+            self._is_inside = was
+
+    def _decided(self, node: ir.Node) -> Sequence[ImportedValue]:
+        """Returns the results of a node of the main graph, see ``decided``."""
+        self._is_inside = True
+        try:
+            return decided(self, node, self._results)
+        finally:
+            self._is_inside = False
+
+    def _with_equal_sizes(self, node: ir.Node) -> Sequence[ImportedValue]:
+        """Returns the results of a node of a nested graph.
 
         As long as the node fails because it requires that two extents are equal, their dimensions are unified and it is
         imported again. Raises UndecidedSizeError if that is not possible.
@@ -231,14 +251,15 @@ class GraphWalk:
             try:
                 return self._results(node)
             except UndecidedSizeError as error:
-                if not self.equal.add(error):
+                if not self.decisions.unify(error):
                     raise
 
-    def _input(self, value: ir.Value) -> Imported:
+    def _input(self, value: ir.Value) -> ImportedValue:
         found = self.values.get(value, UNKNOWN)
-        return renamed(self.g, found, self.equal.extent) if self.equal.has_more else found
+        is_old = self.decisions.inner or self.decisions.must_restart
+        return renamed(self.g, found, self.decisions.extent) if is_old else found
 
-    def _results(self, node: ir.Node) -> Sequence[Imported]:
+    def _results(self, node: ir.Node) -> Sequence[ImportedValue]:
         opset = self.opset_of(node)
         inputs = [None if v is None else self._input(v) for v in node.inputs]
         context = self._context(node, opset, inputs)
@@ -262,15 +283,14 @@ class GraphWalk:
                 try:
                     return self._in_kernels(node, handler, context, inputs, opset)
                 except (UnsupportedOperatorError, ShapeError, NodeError):
-                    self.g.data.might_host = True
-                    if not self.g.data.hosts:
+                    if not self.g.data.may(Permission.HOST):
                         raise
                 return [constant_if_empty(self.g, x) for x in host_node(context, operator, operands)]
         return self._in_kernels(node, handler, context, inputs, opset)
 
     def _in_kernels(
         self, node: ir.Node, handler: Handler | None, context: OpContext, inputs: list[Any], opset: int
-    ) -> Sequence[Imported]:
+    ) -> Sequence[ImportedValue]:
         """Returns the results of a node: evaluated now if its inputs are known, else from its ``handler``, else from a
         definition or host operator.
         """
@@ -360,13 +380,12 @@ class GraphWalk:
         Records the conditions that test whether that size is 0 in ``counted``.
         """
         of_data = not self.g.data.names.isdisjoint(dimensions_of(e for a in operands for e in a.flat))
-        found = of_data and not self.g.is_nested and node.op_type in COMPARISONS and _chooses_branches(node)
-        self.branches.counts |= found
-        if not found or not self.branches.counted:
+        found = of_data and not self.g.is_nested and node.op_type in COMPARISONS and chooses_branches(node)
+        if not found or self.permissions.may(Permission.NOT_EMPTY):
             return False
         counts = counted(node.op_type, operands)
         if counts is not None:
-            self.counted |= {each: (counts[0], counts[1] != negated) for each, negated in _conditions(node)}
+            self.counted |= {each: (counts[0], counts[1] != negated) for each, negated in ifs_of(node)}
         return True
 
     def _may_differ(self, node: ir.Node) -> bool:
@@ -378,16 +397,15 @@ class GraphWalk:
         if not self.g.data.are_legal or node.op_type not in COMPARISONS:
             return False
         conditions = self.branches.conditions
-        found = self.branches.is_separate or _only_for(node, conditions)
-        found = found or (_chooses_branches(node) and _is_of_carried(node, conditions))
-        self.branches.differed |= found
-        return found and self.branches.differing
+        found = self.branches.is_separate or only_for(node, conditions)
+        found = found or (chooses_branches(node) and is_of_carried(node, conditions))
+        return found and not self.permissions.may(Permission.DECIDE)
 
-    def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
+    def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[ImportedValue]:
         if any(isinstance(x, Unknown) for x in inputs):
             return [UNKNOWN]
         if any(isinstance(x, RowSequence) for x in inputs):
-            return cast(Sequence[Imported], [row_sequence_node(c, inputs)])
+            return cast(Sequence[ImportedValue], [row_sequence_node(c, inputs)])
         try:
             result: Any = sequence_node(c, inputs)
         except UnsupportedOperatorError as error:
@@ -421,10 +439,8 @@ class GraphWalk:
             needed = error.needed
             operator = self._on_host(node, c)
             is_read = isinstance(needed, SSAValue) and not c.dtype(needed).startswith("float")
-            if operator is not None:
-                c.g.data.might_host = True
-                if c.g.data.hosts or not is_read:
-                    return host_node(c, operator, inputs)
+            if operator is not None and (c.g.data.may(Permission.HOST) or not is_read):
+                return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):
                 raise
             read = read_sizes(c, needed, ranges.get(needed)) if any(x is needed for x in inputs) else None
@@ -438,7 +454,7 @@ class GraphWalk:
         """Returns the node's host operator; None if it has none, in a nested graph, or if no size may be open."""
         return _host_operator(node, c) if c.g.data.are_legal and not c.g.is_nested else None
 
-    def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
+    def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[ImportedValue | None]) -> bool:
         """Returns whether ``operator`` computes the node as a whole, although ONNX defines it by other operators.
 
         It does if data decide an extent of a result. False in a nested graph, and if an input is unknown.
@@ -447,14 +463,14 @@ class GraphWalk:
         is_legal = c.g.data.are_legal and not c.g.is_nested and len(operands) == len(inputs)
         return is_legal and sizes_are_datas(c, operator, operands)
 
-    def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
+    def _context(self, node: ir.Node, opset: int, inputs: Sequence[ImportedValue | None]) -> OpContext:
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
         arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
         names = IdentityMap((x, str(v.name)) for v, x in arrays)
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
     def _defined(
-        self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None], operator: HostOperator | None
+        self, node: ir.Node, c: OpContext, inputs: Sequence[ImportedValue | None], operator: HostOperator | None
     ) -> NodeBody | None:
         """Returns the body that a definition gives the node.
 
@@ -471,7 +487,9 @@ class GraphWalk:
                 raise
             return None
 
-    def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
+    def _without_kernel(
+        self, node: ir.Node, c: OpContext, inputs: Sequence[ImportedValue | None]
+    ) -> Sequence[ImportedValue]:
         """Returns the results of a node that has no kernel: from its definition, from ONNX's function body of it, or
         from a host operator.
 
@@ -505,61 +523,6 @@ class GraphWalk:
 def _host_operator(node: ir.Node, c: OpContext) -> HostOperator | None:
     """Returns the numpy function that the registry has for the node's operator, else None."""
     return REGISTRY.find(HostOperator, node.domain, node.op_type, c.opset)
-
-
-#: Operators that compute a bool from bools.
-_OF_TRUTH = {"And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze", "Unsqueeze", "Xor"}
-
-
-def _chooses_branches(node: ir.Node) -> bool:
-    """Returns whether the results of ``node`` are only used as conditions of ``If`` nodes, directly or through
-    operators on bools.
-    """
-    return _only_for(node, (), "If")
-
-
-def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> bool:
-    """Returns whether the results of ``node`` are used, directly or through operators on bools, only by nodes of
-    ``op_types`` or as graph outputs among ``outputs``.
-    """
-    uses = [use for value in node.outputs for use in value.uses()]
-    returned = [value for value in node.outputs if value.is_graph_output()]
-    if not (uses or returned) or not all(value in outputs for value in returned):
-        return False
-    return all(
-        not u.node.domain
-        and (u.node.op_type in op_types or (u.node.op_type in _OF_TRUTH and _only_for(u.node, outputs, *op_types)))
-        for u in uses
-    )
-
-
-def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
-    """Returns whether ``node`` depends on a carried value of the loop whose body it is in, for a loop that one of
-    ``conditions`` ends.
-    """
-    body = node.graph
-    if not isinstance(body, ir.Graph) or not body.outputs or body.outputs[0] not in conditions:
-        return False
-    carried, pending, seen = {*body.inputs[2:]}, [*node.inputs], set[ir.Value]()
-    while pending:
-        value = pending.pop()
-        if value is None or value in seen:
-            continue
-        if value in carried:
-            return True
-        seen.add(value)
-        created = value.producer()
-        pending += created.inputs if created is not None and created.graph is body else ()
-    return False
-
-
-def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node, bool]]:
-    """Yields each ``If`` node whose condition is computed from the result of ``node``, and whether it is negated."""
-    for use in chain.from_iterable(value.uses() for value in node.outputs):
-        if use.node.op_type == "If":
-            yield use.node, negated
-        elif use.node.op_type not in ("And", "Or", "Xor"):
-            yield from _conditions(use.node, negated != (use.node.op_type == "Not"))
 
 
 def _root(value: SSAValue) -> Any:

@@ -15,6 +15,7 @@ from landbridge.errors import LandbridgeError, NodeError
 from landbridge.executable.segments import READ
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.ir.graph_ops import DEFINES
+from landbridge.ir.permissions import Permission
 from landbridge.ir.plain_attributes import int_array, plain_attribute
 from landbridge.operators import Array, HostOperator, HostValue, Results
 from landbridge.operators.implementations import is_built_in
@@ -78,8 +79,7 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
     shape, dtype = c.shape(value), c.dtype(value)
     if any(isinstance(extent, Size) for extent in shape) or not 0 < prod(shape) <= MOST_ELEMENTS:
         return None
-    if dtype == "bool" or c.g.is_nested or not c.g.data.reads:
-        c.g.data.might_read |= dtype != "bool" and not c.g.is_nested
+    if dtype == "bool" or c.g.is_nested or not c.g.data.may(Permission.READ):
         return None
     low, high = ends or (0, LARGEST_EXTENT)
     known = c.g.whole.get(value)

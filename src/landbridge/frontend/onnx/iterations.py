@@ -13,7 +13,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, NodeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_iteration
-from landbridge.frontend.onnx.values import Imported, Unknown, is_known
+from landbridge.frontend.onnx.values import ImportedValue, Unknown, is_known
 from landbridge.ops.context import OpContext, Operand
 
 #: The most iterations: graphs of longer loops would take too long to compile.
@@ -68,7 +68,7 @@ class Iterations:
 
     def no_rows(
         self, inputs: Sequence[Any], first: int, axes: Sequence[int], elements: Sequence[Attribute] = ()
-    ) -> list[Imported]:
+    ) -> list[ImportedValue]:
         """Returns the collected values of a loop without iterations: tensors without elements along their axes.
 
         Outputs of the body from ``first`` on are collected. Their shapes are those that an iteration would compute from
@@ -95,7 +95,7 @@ class Iterations:
             del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
             walk.g.budget.spent = spent
         c = OpContext(walk.g, "Loop", 1, {})
-        found: list[Imported] = []
+        found: list[ImportedValue] = []
         for row, axis in zip(cast(list[Operand], rows), axes, strict=True):
             shape, dtype = c.shape(row), numpy_dtype(c.dtype(row))
             at = c.axis(axis, len(shape) + 1)
@@ -112,7 +112,7 @@ class Iterations:
         inner.values.update(zip(self.body.inputs, inputs, strict=True))
         return inner.run_graph(self.body)
 
-    def stack(self, rows: Sequence[Any], axis: int = 0, back: int = 0) -> Imported:
+    def stack(self, rows: Sequence[Any], axis: int = 0, back: int = 0) -> ImportedValue:
         """Returns the collected values along a new axis, in reverse order if ``back``; unknown if one of them is."""
         unknown: list[Unknown] = [row for row in rows if not is_known(row)]
         if unknown:

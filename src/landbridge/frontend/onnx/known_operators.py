@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.frontend.onnx.functions import has_function
-from landbridge.frontend.onnx.importer import CONTROL_FLOW
+from landbridge.frontend.onnx.main_function import CONTROL_FLOW
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES
 from landbridge.operators import REGISTRY, Definition, HostOperator, Kernel
 from landbridge.operators.registry import own_domain

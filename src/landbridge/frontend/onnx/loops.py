@@ -22,7 +22,8 @@ from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.separate import else_separate, is_legal
 from landbridge.frontend.onnx.separate_loops import separate_loop
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
-from landbridge.frontend.onnx.values import Imported, check_single, is_known
+from landbridge.frontend.onnx.values import ImportedValue, check_single, is_known
+from landbridge.ir.permissions import Permission
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
@@ -30,7 +31,7 @@ from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least, must_agree
 
 
-def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
+def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[ImportedValue]:
     """Returns the results of a ``Loop``; if it cannot be compiled as part of this program, as a separate program.
 
     A trip count below 0 means no iterations, as in onnxruntime.
@@ -48,7 +49,7 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     return else_separate(walk, lambda: _in_whole(walk, node, given), lambda: separate_loop(walk, node, given))
 
 
-def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
+def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[ImportedValue]:
     count, condition, *carried = inputs
     state = list(carried)
     loop = Iterations(walk, node, 2 + len(state), 1 + len(state))
@@ -96,7 +97,7 @@ def _counted(walk: GraphWalk, node: ir.Node, loop: Iterations, count: Any) -> Ex
 
 def _rolled_loop(
     walk: GraphWalk, node: ir.Node, loop: Iterations, inputs: Sequence[Any], *, is_counted: bool
-) -> list[Imported] | CompileError | None:
+) -> list[ImportedValue] | CompileError | None:
     """Returns the results of a rolled ``Loop``; an error if it must be rolled and cannot be; None if it need not be."""
     count, condition, *state = inputs
     first = np.asarray(True) if condition is None else condition
@@ -115,7 +116,10 @@ def _rolled_loop(
     rows = len(loop.body.outputs) - 1 - len(state)
     if (rows or grown) and going is None and isinstance(count, SSAValue):  # the trip count is also the number of rows
         read = read_sizes(
-            c, count if not c.g.data.reads else c.value(c.elementwise("count", [count], lambda s, v: s.maximum(v, 0)))
+            c,
+            count
+            if Permission.READ not in walk.permissions.granted
+            else c.value(c.elementwise("count", [count], lambda s, v: s.maximum(v, 0))),
         )
         if read is None:
             walk.needed.append((count, None))
@@ -148,7 +152,7 @@ def _rolled_loop(
     )
 
 
-def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
+def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[ImportedValue]:
     """Returns the results of a ``Scan``, whose trip count is an extent."""
     name = f"Scan node {walk.g.node!r}"
     if walk.opset_of(node) < 9:
@@ -224,7 +228,7 @@ def _rolled_scan(
     state: Sequence[Any],
     sequences: Sequence[tuple[Operand, int, int]],
     rows: Sequence[tuple[int, int]],
-) -> list[Imported] | CompileError:
+) -> list[ImportedValue] | CompileError:
     """Returns the results of a rolled ``Scan``; the scanned axis is moved to the front of each sequence."""
     elements = []
     for formal, (value, axis, _) in zip(scan.body.inputs[len(state) :], sequences, strict=True):

@@ -18,7 +18,7 @@ from landbridge.frontend.input_spec import InputSpec
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
 from landbridge.frontend.onnx.shapes import check_declared_inputs, input_shapes, read_extents
-from landbridge.frontend.onnx.values import UNKNOWN, Imported
+from landbridge.frontend.onnx.values import UNKNOWN, ImportedValue
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
@@ -54,11 +54,11 @@ class ModelInputs:
             for name, value in zip(self.names, self.arguments, strict=True)
         ]
 
-    def values(self, g: GraphBuilder, block: Block) -> dict[ir.Value, Imported]:
+    def values(self, g: GraphBuilder, block: Block) -> dict[ir.Value, ImportedValue]:
         """Returns the values of the inputs in ``block``, whose arguments have ``types``; ``g`` appends the code that
         reads frames.
         """
-        values: dict[ir.Value, Imported] = {}
+        values: dict[ir.Value, ImportedValue] = {}
         for name, value, argument in zip(self.names, self.arguments, block.args, strict=True):
             argument.name_hint = None
             if name in self.frames:
@@ -79,7 +79,7 @@ def model_inputs(
     dimensions: Mapping[str, Extent] | None = None,
     elements: Mapping[str, tuple[Extent, ...]] | None = None,
 ) -> ModelInputs:
-    """Returns the inputs of ``graph``, given the arguments of ``import_onnx``.
+    """Returns the inputs of ``graph``, given what an ``ImportRequest`` states of them.
 
     ``elements``: the elements of inputs that stay arguments of ``@main``. An input without elements is fixed.
 

@@ -28,7 +28,7 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
 
             close = get_close_matches(str(name), weights, 3)
             hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"it has {len(weights)}"
-            raise InputError(f"mutable= names {name!r}, which is no weight of the model; {hint}")
+            raise InputError(f"mutable= or unpacked= names {name!r}, which is no weight of the model; {hint}")
         found[name] = _promote(graph, weights[name])
     return found
 
@@ -41,7 +41,7 @@ def _weights(graph: ir.Graph) -> dict[str, ir.Value]:
 def _promote(graph: ir.Graph, value: ir.Value) -> np.ndarray[Any, Any]:
     tensor = ir.convenience.get_const_tensor(value)
     if tensor is None:
-        raise InputError(f"mutable= names {value.name!r}, which has no data in the file")
+        raise InputError(f"mutable= or unpacked= names {value.name!r}, which has no data in the file")
     array = np.array(tensor_array(tensor))  # a copy: the file that it may be mapped from can be deleted
     name = str(value.name)
     producer = value.producer()

@@ -18,21 +18,26 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 #: By operator that keeps its cache by a Concat: the places of past keys and values among its inputs, of which the
-#: outputs from 1 on are what is kept, the place of a length that it has already, and of the one that it gets.
-_CACHES = {"MultiHeadAttention": ((6, 7), 8, 10), "DecoderMaskedMultiHeadAttention": ((5, 6), 7, 11)}
-#: The axis of steps in a cache of (batch, heads, steps, size).
-_CACHE_AXIS = 2
+#: outputs from 1 on are what is kept, the place of a length that it has already (None: it has none), of the one that it
+#: gets, and the axis of steps. Keys and values may be one cache of (2, batch, heads, steps, size).
+_CACHES: dict[str, tuple[tuple[int, ...], int | None, int, int]] = {
+    "MultiHeadAttention": ((6, 7), 8, 10, 2),
+    "DecoderMaskedMultiHeadAttention": ((5, 6), 7, 11, 2),
+    "Attention": ((4,), 6, 7, 3),
+    "QAttention": ((8,), None, 9, 3),
+}
 
 
 def has_cache(node: ir.Node, past: ir.Value, output: ir.Value) -> bool:
     """Returns whether ``output`` is ``past`` with the steps of ``node`` appended, by a node that keeps no length."""
     if node.domain != "com.microsoft" or node.op_type not in _CACHES:
         return False
-    places, length, _ = _CACHES[node.op_type]
-    given = [*node.inputs, *[None] * (length + 1)]
+    places, length, at, _ = _CACHES[node.op_type]
+    given = [*node.inputs, *[None] * (at + 1)]
     presents = list(node.outputs)[1:]
-    return given[length] is None and any(
-        given[place] is past and at < len(presents) and presents[at] is output for at, place in enumerate(places)
+    return (length is None or given[length] is None) and any(
+        given[place] is past and number < len(presents) and presents[number] is output
+        for number, place in enumerate(places)
     )
 
 
@@ -50,7 +55,8 @@ def keep_in_buffers(graph: ir.Graph, alias: Mapping[str, str], *, together: bool
         if past is None or node is None:
             continue
         if has_cache(node, past, output) and past.shape is not None:
-            _give_length(graph, node, past, _length(graph, past, _CACHE_AXIS, lengths, None))
+            axis = _CACHES[node.op_type][3]
+            _give_length(graph, node, past, _length(graph, past, axis, lengths, None), axis)
             continue
         if node.op_type != "Concat" or node.domain not in ("", "ai.onnx"):
             continue
@@ -104,15 +110,17 @@ def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, leng
     output.name, present.name = None, name
 
 
-def _give_length(graph: ir.Graph, node: ir.Node, past: ir.Value, length: ir.Value) -> None:
-    """Let ``node``, attention with ``past`` in a buffer, and what else reads that, know its ``length``."""
+def _give_length(graph: ir.Graph, node: ir.Node, past: ir.Value, length: ir.Value, axis: int) -> None:
+    """Let ``node``, attention with ``past`` in a buffer, and what else reads that, know its ``length`` along
+    ``axis``.
+    """
     at = _CACHES[node.op_type][2]
     if len(node.inputs) <= at:
         node.resize_inputs(at + 1)
     node.replace_input_with(at, length)
     uses = [use for use in past.uses() if use.node is not node]
     if uses:
-        read = ir.node("InUse", [past, length], {"axis": _CACHE_AXIS}, domain="landbridge", name=f"{past.name}.InUse")
+        read = ir.node("InUse", [past, length], {"axis": axis}, domain="landbridge", name=f"{past.name}.InUse")
         read.outputs[0].name = f"{past.name}.InUse.0"
         graph.insert_before(graph[0], read)
         for use in uses:

@@ -15,10 +15,11 @@ from landbridge.frontend.onnx.appended import Appended
 from landbridge.frontend.onnx.counted_loops import sum_of
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_iteration
-from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.frontend.onnx.values import ImportedValue, is_known
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.iteration_numbers import asks_of_iterations, is_iteration, iteration_name
+from landbridge.ir.permissions import Permission
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
@@ -46,7 +47,7 @@ class Rolled:
     name: str
     body: ir.Graph
     trips: Extent
-    carried: Sequence[tuple[ir.Value, Imported]]
+    carried: Sequence[tuple[ir.Value, ImportedValue]]
     elements: Sequence[tuple[ir.Value, SSAValue]] = ()
     first_output: int = 0
     count: SSAValue | None = None
@@ -65,7 +66,7 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
     Values that are known at import stay known in an unfolded loop. Devices other than the CPU have no loops.
     """
     if (
-        walk.branches.unfolded
+        Permission.UNROLL in walk.permissions.granted
         or not all(target.on_host for target in walk.g.module.targets)
         or not all(map(_has_location, values))
     ):
@@ -77,7 +78,7 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
     return trips is None or trips * nodes_of_iteration(body, walk.values) > UNFOLDED_NODES
 
 
-def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
+def roll(walk: GraphWalk, loop: Rolled) -> list[ImportedValue] | CompileError:
     """Returns the final carried values, then the rows; or the error if the body cannot be compiled once for all
     iterations.
 
@@ -94,20 +95,19 @@ def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
     return found if isinstance(again, CompileError) else again
 
 
-def _attempt(walk: GraphWalk, loop: Rolled, steps: Mapping[int, int] | None) -> list[Imported] | CompileError:
-    reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
-    guards, failed = len(walk.g.guards), walk.branches.failed
+def _attempt(walk: GraphWalk, loop: Rolled, steps: Mapping[int, int] | None) -> list[ImportedValue] | CompileError:
+    restore, useful = walk.checkpoint(), set(walk.permissions.useful)
     try:
         results = _Roller(walk, loop, steps).results()
-        walk.branches.rolled = True
+        walk.permissions.useful.add(Permission.UNROLL)
         return results
     except BudgetError:
         raise
     except CompileError as error:
         if isinstance(error, UndecidedSizeError) and not asks_of_iterations(error):
             raise
-        del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
-        walk.g.budget.spent, walk.branches.failed = spent, failed
+        restore()
+        walk.permissions.useful -= {Permission.REFUSE} - useful
         return error
 
 
@@ -141,7 +141,7 @@ class _Roller:
     #: The increments of carried values by number, if counters are dimensions; None if they are values.
     steps: Mapping[int, int] | None
 
-    def results(self) -> list[Imported]:
+    def results(self) -> list[ImportedValue]:
         loop, walk = self.loop, self.walk
         outputs = loop.body.outputs[loop.first_output : loop.first_output + len(loop.carried)]
         retained = [_through(out) is formal for out, (formal, _) in zip(outputs, loop.carried, strict=True)]
@@ -200,7 +200,7 @@ class _Roller:
         rows = found[len(first) + len(extra) :]
         for (number, each), row in zip(loop.appended.items(), rows, strict=False):
             last[number] = each.of_rows(c, row)
-        states: list[Imported] = [last.get(n, value) for n, (_, value) in enumerate(loop.carried)]
+        states: list[ImportedValue] = [last.get(n, value) for n, (_, value) in enumerate(loop.carried)]
         return [*states, *rows[len(loop.appended) :]]
 
     def _bring_extra(self, inner: GraphWalk, arguments: Any, is_counted: bool) -> None:

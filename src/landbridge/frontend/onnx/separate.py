@@ -19,9 +19,10 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, UnsupportedOperatorError
 from landbridge.executable.segments import BRANCH
 from landbridge.frontend.onnx.graph_walk import GraphWalk
-from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.frontend.onnx.values import ImportedValue, is_known
 from landbridge.ir.graph_ops import BODIES, DEFINES
 from landbridge.ir.module import IRModule
+from landbridge.ir.permissions import Permission
 from landbridge.ir.plain_attributes import int_array, plain_attribute, string_array
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.context import OpContext, Operand
@@ -55,27 +56,25 @@ class Captured:
 def is_legal(walk: GraphWalk) -> bool:
     """Returns whether separate programs may be used here; if they are not allowed yet, records that they might help."""
     legal = walk.g.data.are_legal and not walk.g.is_nested and walk.import_body is not None
-    walk.branches.might_part |= legal
-    return legal and walk.branches.separate
+    return legal and walk.permissions.may(Permission.SEPARATE)
 
 
 def else_separate(
-    walk: GraphWalk, whole: Callable[[], Sequence[Imported]], separate: Callable[[], list[Imported]]
-) -> list[Imported]:
+    walk: GraphWalk, whole: Callable[[], Sequence[ImportedValue]], separate: Callable[[], list[ImportedValue]]
+) -> list[ImportedValue]:
     """Returns the results of ``whole``, which emits code of this program; if that fails, those of ``separate``.
 
     What the failed attempt reported, tested and spent is taken back first.
     """
-    reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
-    guards, read, hosts = len(walk.g.guards), walk.g.data.might_read, walk.g.data.might_host
+    reported, restore, useful = len(walk.problems), walk.checkpoint(), set(walk.permissions.useful)
     try:
         found = list(whole())
         if len(walk.problems) == reported:
             return found
     except CompileError:
         pass
-    del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
-    walk.g.budget.spent, walk.g.data.might_read, walk.g.data.might_host = spent, read, hosts
+    restore()
+    walk.permissions.useful -= {Permission.READ, Permission.HOST} - useful
     return separate()
 
 
@@ -227,7 +226,7 @@ def call(
     bodies: Sequence[IRModule],
     new: Sequence[Extent],
     attributes: Mapping[str, Any],
-) -> list[Imported]:
+) -> list[ImportedValue]:
     """Emit a call of ``operator`` that runs ``bodies``; returns its results, with shapes ``outputs`` that contain the
     ``new`` dimensions.
     """
@@ -245,7 +244,7 @@ def call(
     return list(walk.g.host_call(operator, given, outputs, parameters))
 
 
-def separate_branch(walk: GraphWalk, condition: SSAValue, then: ir.Graph, orelse: ir.Graph) -> list[Imported]:
+def separate_branch(walk: GraphWalk, condition: SSAValue, then: ir.Graph, orelse: ir.Graph) -> list[ImportedValue]:
     """Returns the results of an ``If`` whose branches are separate programs, which may return different extents."""
     around = captured(walk, then, orelse)
     bodies = [body_program(walk, graph, [], around) for graph in (then, orelse)]

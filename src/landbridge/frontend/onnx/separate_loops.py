@@ -28,7 +28,7 @@ from landbridge.frontend.onnx.separate import (
     results_of,
 )
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on
-from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.frontend.onnx.values import ImportedValue, is_known
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.context import OpContext
@@ -40,7 +40,7 @@ from landbridge.sizes.size import Extent, Size, least
 _MOST_TRIED = 6
 
 
-def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
+def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[ImportedValue]:
     """Returns the results of a ``Loop`` whose body is a separate program.
 
     Raises UnsupportedOperatorError if there is no such program; the error names the carried value that prevents it.

@@ -22,7 +22,7 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-Imported: TypeAlias = Operand | Unknown
+ImportedValue: TypeAlias = Operand | Unknown
 
 
 def is_known(value: Any) -> bool:

@@ -14,6 +14,7 @@ from landbridge.memory.allocators.pooled import PooledAllocator, PoolState
 
 if TYPE_CHECKING:
     from landbridge.memory.allocators.arena import ArenaAllocator
+    from landbridge.memory.allocators.contiguous import ContiguousAllocator
     from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
     from landbridge.memory.allocators.limiting import LimitingAllocator
     from landbridge.memory.allocators.logging import LoggingAllocator
@@ -26,6 +27,7 @@ __all__ = [
     "Allocator",
     "ArenaAllocator",
     "Block",
+    "ContiguousAllocator",
     "Counters",
     "FailureCallbackAllocator",
     "Holding",
@@ -51,6 +53,7 @@ __all__ = [
 #: Names that few programs use, and their modules: each is imported when its name is first used.
 _ADAPTORS = {
     "ArenaAllocator": "arena",
+    "ContiguousAllocator": "contiguous",
     "Counters": "statistics",
     "FailureCallbackAllocator": "failure_callback",
     "Holding": "tracking",

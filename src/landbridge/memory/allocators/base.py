@@ -12,7 +12,7 @@ from typing import Protocol
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.device.event import has_completed
-from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
+from landbridge.errors import DeviceLostError, DeviceSuspendedError, ForkedDeviceError, InputError
 from landbridge.records import record
 from landbridge.shapes.strides import dense_bytes
 
@@ -68,6 +68,8 @@ class QueuedUse:
             wait_for_event(self.event, work=work)
             return
         device = device_of(self.queue)
+        if device.state.is_suspended:  # work is done before that
+            return
         with device.state.watching():
             wait_for_event(self.event, device=device, work=work, queue=self.queue)
 
@@ -84,7 +86,7 @@ class QueuedUse:
             device = device_of(self.queue)
             with device.state.watching(method="Event.query"):
                 return has_completed(self.event, device)
-        except (DeviceLostError, ForkedDeviceError):
+        except (DeviceLostError, DeviceSuspendedError, ForkedDeviceError):  # work is done before a suspension
             return True
 
 

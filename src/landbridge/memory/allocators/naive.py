@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from landbridge.device.api import Device, Region, Space
-from landbridge.device.granted import granted
+from landbridge.device.granted import check_alignment_of, granted
 from landbridge.device.protocols import NdSpaces, SharedMemory
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, QueuedUse, Size, round_up, wait_for
@@ -48,7 +48,13 @@ class NaiveAllocator(ProcessBound):
                 space = self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
             else:
                 space = self.device.api.alloc_data_space(index, nbytes, effective, self.scope, None)
-        return Block(Region(granted(space, self.device, method)), nbytes)
+        found = granted(space, self.device, method)
+        try:
+            check_alignment_of(found, effective, method)
+        except BaseException:
+            self.deallocate(Block(Region(found), nbytes))
+            raise
+        return Block(Region(found), nbytes)
 
     def _nd_space(self, size: NdSize, alignment: int) -> Space:
         if len(size.physical_shape) != self._kind.ndim:

@@ -5,7 +5,7 @@ there is.
 from __future__ import annotations
 
 from landbridge.device.attr import DeviceAttr
-from landbridge.errors import OutOfMemoryError
+from landbridge.errors import OutOfMemoryError, ScatteredMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, bytes_of
 from landbridge.memory.allocators.keepers import trim
@@ -16,6 +16,8 @@ def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Qu
     """Returns a block of ``allocator``; when it has none, trims the device's pools and tries once more."""
     try:
         return allocator.allocate(size, alignment, queue)
+    except ScatteredMemoryError:  # a trim makes no memory contiguous that the device gives
+        raise
     except OutOfMemoryError:
         given_back = trim(allocator.device)
     try:

@@ -180,7 +180,8 @@ class PooledAllocator(Downstream):
 
     def _large_wait(self) -> bool:
         """Returns whether large blocks wait to be used again."""
-        return any(size > _SMALL and blocks for (size, _), blocks in list(self._waiting.items()))
+        # A copy is made at once; while a list of items is, the garbage collector may run, and give blocks back here.
+        return any(size > _SMALL and blocks for (size, _), blocks in self._waiting.copy().items())
 
     def _settle(
         self, key: tuple[int, int] | None = None, queue: Queue | None = None, *, wait: bool = False

@@ -36,7 +36,8 @@ from landbridge.errors import CompileError
 from landbridge.ir.kernel_attributes import set_loop_extents
 from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
+from landbridge.ir.types import shape_of
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS, MOST_READS_IN_PLACE
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
 from landbridge.sizes.size import Extent, Size, expected_size, product, same
@@ -59,7 +60,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
         # The kernel generator recognizes contractions as a pattern; only plain reductions take a prologue.
         at = reads[0].operand.map
         if len(stage.ins) == 2 and len(reads) == 1 and is_copy(producer):
-            return reads_copied_in_place(producer, stage, reads[0].operand)
+            return _is_begin_of_rows(producer) or reads_copied_in_place(producer, stage, reads[0].operand)
         if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
             return False
         accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
@@ -67,6 +68,18 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     if not is_copy(producer) and expected_size(len(maps) * iterations(stage)) > expected_size(iterations(producer)):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
+
+
+def _is_begin_of_rows(copy: Generic) -> bool:
+    """Returns whether ``copy`` has the first elements of longer lines, as many as a run decides: those of a window.
+
+    A contraction reads them there in the same order, and nothing is gained by a copy. Images, of several lines each,
+    are copied where that makes another layout of them.
+    """
+    (source,), shape = copy.ins, shape_of(copy.ins[0].buffer.type)
+    if not is_identity(source.map, copy.extents) or len(shape) < 2:
+        return False
+    return shape[:-1] == copy.extents[:-1] and isinstance(copy.extents[-1], Size) and isinstance(shape[-1], int)
 
 
 def reads_copied_in_place(copy: Generic, contraction: Generic, read: Operand) -> bool:

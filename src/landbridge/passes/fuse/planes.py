@@ -11,6 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from landbridge.analysis.free_rows import has_free_rows
 from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ViewOp, graphs_in, viewed
@@ -54,7 +55,8 @@ def _is_of_values(op: ConcatOp) -> bool:
 def _has_lanes(module: IRModule, value: SSAValue) -> bool:
     vdevice = vdevice_of(value.type)
     target = module.target_of(vdevice.index.data)
-    return grid_limits(target) is None and target.form != "loops" and not vdevice.axis_separators
+    is_flat = not vdevice.axis_separators and not has_free_rows(module, vdevice)
+    return grid_limits(target) is None and target.form != "loops" and is_flat
 
 
 def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
-from landbridge.sizes.size import expected_size
+from landbridge.sizes.size import Size, expected_size, product
 
 #: More columns than any nest has.
 MANY = 1 << 30
@@ -53,3 +54,9 @@ def beyond_l2_share(nest: Nest, lane: int | None, m_dim: int | None, l2_bytes: i
                     share, 1 / max(1, math.prod(expected_size(nest.dims[d].extent) for d in free if not r.uses(d)))
                 )
     return share
+
+
+def is_beyond(r: ElementAccess, nbytes: int) -> bool:
+    """Returns whether the memory that ``r`` reads takes more than ``nbytes``, or may."""
+    count = product(shape_of(r.buffer.type))
+    return isinstance(count, Size) or count * r.item_bytes > nbytes

@@ -7,7 +7,7 @@ in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    UnitAttr,
     VectorType,
     i1,
 )
@@ -27,9 +28,10 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 
 from landbridge.errors import CodegenError
 from landbridge.identity_map import IdentityMap
+from landbridge.ir.length_ops import SizedByOp, has_lengths, is_length
 from landbridge.ir.new_operation import new_operation
-from landbridge.ir.prim_ops import PrefetchOp
-from landbridge.sizes.size import Extent, Size, largest, smallest
+from landbridge.ir.prim_ops import OrderLoadsOp, PrefetchOp
+from landbridge.sizes.size import Extent, Size, largest, of_symbol, smallest
 
 Index: TypeAlias = int | Size | SSAValue
 #: A location in a memref: the element of a flat one; row and column of memory in rows; row, pixel and lane of an image.
@@ -54,11 +56,21 @@ class Code:
     Index arithmetic that the block or an enclosing one contains already is reused.
     """
 
-    def __init__(self, entry: Block, extents: SSAValue | None = None) -> None:
+    def __init__(
+        self,
+        entry: Block,
+        extents: SSAValue | None = None,
+        words: dict[Size, int] | None = None,
+        lengths: Mapping[str, SSAValue] | None = None,
+    ) -> None:
         self.entry = entry
+        #: The flat memrefs of one integer that are lengths, by dimension.
+        self.lengths: Mapping[str, SSAValue] = lengths or {}
+        self._loaded: dict[str, SSAValue] = {}
         self._extents = extents
-        #: The Sizes in ``extents``, in order.
-        self.sizes: dict[Size, SSAValue] = {}
+        #: The Sizes in ``extents``, with their places in it; several blocks of code may share them.
+        self.words: dict[Size, int] = {} if words is None else words
+        self._sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
         #: The latest constants by their attribute, because hashing an attribute with its type is slow.
@@ -147,18 +159,36 @@ class Code:
     def number(self, x: Extent, ty: Attribute) -> SSAValue:
         """Returns ``x`` as an integer of type ``ty``."""
         if isinstance(x, Size):
-            return self.hoist(arith.IndexCastOp(self._size(x), ty))
+            return self._size(x) if isinstance(ty, IndexType) else self.hoist(arith.IndexCastOp(self._size(x), ty))
         assert isinstance(ty, IntegerType | IndexType)
         return self.constant(IntegerAttr(x, ty), ty)
 
     def _size(self, size: Size) -> SSAValue:
-        """Returns the word that holds ``size``, loaded once at the head of the function."""
-        if (found := self.sizes.get(size)) is None:
+        """Returns ``size``: the word that holds it, loaded once at the head of the entry block, or computed there from
+        lengths.
+        """
+        if (found := self._sizes.get(size)) is None:
+            if has_lengths([size]):
+                found = self._sizes[size] = self.hoist(SizedByOp(size, self._dimensions(size)))
+                return found
             if self._extents is None:
                 raise CodegenError(f"{size} is known when the input comes, and code of this form takes no such numbers")
-            at = self.constant(_index_attr(len(self.sizes)), INDEX)
+            at = self.value(self.words.setdefault(size, len(self.words)))
             word = self.hoist(memref.LoadOp.get(self._extents, [at]))
-            found = self.sizes[size] = self.hoist(arith.IndexCastOp(word, INDEX))
+            found = self._sizes[size] = self.hoist(arith.IndexCastOp(word, INDEX))
+        return found
+
+    def _dimensions(self, size: Size) -> dict[str, SSAValue]:
+        """Returns the values of the dimensions of ``size``, by name."""
+        found: dict[str, SSAValue] = {}
+        for name, symbol in size.symbols.items():
+            if not is_length(name):
+                found[name] = self.value(of_symbol(symbol))
+                continue
+            if name not in self._loaded:
+                number = self.hoist(memref.LoadOp.get(self.lengths[name], [self.value(0)]))
+                self._loaded[name] = self.hoist(arith.IndexCastOp(number, INDEX))
+            found[name] = self._loaded[name]
         return found
 
     def add(self, a: Index, b: Index) -> Index:
@@ -236,7 +266,7 @@ class Code:
                 return self.remainder(a, b)
         raise CodegenError(f"affine expression {e} cannot be lowered")
 
-    def inside(self, index: Index, extent: Extent) -> SSAValue:
+    def inside(self, index: Index, extent: Index) -> SSAValue:
         """Returns ``0 <= index < extent`` as an i1; one unsigned comparison."""
         return self.add_op(arith.CmpiOp(self.value(index), self.value(extent), "ult"))
 
@@ -398,9 +428,14 @@ class Code:
         ]
         return self.emit(vector.MaskedLoadOp, operands, ty)
 
-    def prefetch(self, buffer: SSAValue, where: Where) -> None:
-        """Prefetch the cache line of an element, which may lie outside ``buffer``."""
-        self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)]))
+    def prefetch(self, buffer: SSAValue, where: Where, *, beyond_l1: bool = False) -> None:
+        """Prefetch the cache line of an element, which may lie outside ``buffer``; ``beyond_l1``: into L2 only."""
+        attributes = {"beyond_l1": UnitAttr()} if beyond_l1 else {}
+        self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)], attributes=attributes))
+
+    def order_loads(self) -> None:
+        """Keep the loads so far before the loads that follow."""
+        self.block.add_op(new_operation(OrderLoadsOp))
 
     def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, active: Index) -> None:
         """Store ``lanes`` elements, or the first ``active`` unless that is 0."""

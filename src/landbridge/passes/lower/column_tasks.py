@@ -30,7 +30,8 @@ class ColumnTasks:
 
     If ``chunk`` is 0, a task computes all ``m_runs``; otherwise it computes ``chunk`` tiles of the one run of rows.
     ``columns_first``: tasks of the same columns are always adjacent. ``copied``: the columns that each task copies
-    before it begins.
+    before it begins. ``block``: if not 0, a task has all tiles of columns, and computes them for so many tiles of its
+    ``chunk`` before the next ones.
     """
 
     emitter: NestEmitter
@@ -40,6 +41,7 @@ class ColumnTasks:
     chunk: int
     columns_first: bool
     copied: CopiedColumns | None = None
+    block: int = 0
 
     @property
     def chunks(self) -> Extent:
@@ -51,7 +53,7 @@ class ColumnTasks:
     @property
     def count(self) -> Extent:
         """Returns the number of all tasks."""
-        return product(self.extents) * self.n_run.count * self.chunks
+        return product(self.extents) * (1 if self.block else self.n_run.count) * self.chunks
 
     def emit(self, code: Code, first: Index, last: Index) -> None:
         """Emit tasks ``first .. last``."""
@@ -64,6 +66,11 @@ class ColumnTasks:
 
     def _task(self, code: Code, t: Index) -> None:
         sched, extents = self.emitter.sched, self.extents
+        if self.block:
+            *rest, chunk = code.unflatten(t, [*extents, self.chunks])
+            self.emitter.env.update(zip(sched.outer, rest, strict=True))
+            self._blocks(code, chunk)
+            return
         if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
             # The chunks of one column are adjacent, so that its weights stay in L1 or L2.
             column, *rest, chunk = code.unflatten(t, [self.n_run.count, *extents, self.chunks])
@@ -78,9 +85,31 @@ class ColumnTasks:
             self.emitter.rows_for(self.m_runs, at, self.n_run)
             return
         run, padding = self.m_runs[0]
-        start = code.times(code.value(chunk), self.chunk)
-        stop = code.minimum(code.add(start, self.chunk), run.count)
+        start, stop = self._of_chunk(code, chunk)
         self.emitter.row_run(run, padding, start, stop, at, self.n_run)
+
+    def _of_chunk(self, code: Code, chunk: Index) -> tuple[Index, Index]:
+        """Returns the first tile of rows of ``chunk``, and the one after its last."""
+        start = code.times(code.value(chunk), self.chunk)
+        return start, code.minimum(code.add(start, self.chunk), self.m_runs[0][0].count)
+
+    def _blocks(self, code: Code, chunk: Index) -> None:
+        """Emit the blocks of ``chunk``, each with all tiles of columns."""
+        (run, padding), n_run = self.m_runs[0], self.n_run
+        start, stop = self._of_chunk(code, chunk)
+
+        def block(low: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            high = code.minimum(code.add(low, self.block), stop)
+
+            def columns(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+                at = code.add(code.mul(i, n_run.tile), n_run.start)
+                self.emitter.row_run(run, padding, low, high, at, n_run)
+                return []
+
+            code.loop(0, n_run.count, 1, [], columns)
+            return []
+
+        code.loop(start, stop, self.block, [], block)
 
 
 def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:

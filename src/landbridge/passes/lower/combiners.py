@@ -5,37 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
-from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.ir.new_operation import new_operation
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.nest import Stage
 
-#: The sum of lanes may be computed as a tree.
-_TREE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
-_ACROSS_LANES = {
-    "arith.addf": CombiningKindFlag.ADD,
-    "arith.addi": CombiningKindFlag.ADD,
-    "arith.mulf": CombiningKindFlag.MUL,
-    "arith.muli": CombiningKindFlag.MUL,
-    "arith.maximumf": CombiningKindFlag.MAXIMUMF,
-    "arith.minimumf": CombiningKindFlag.MINIMUMF,
-    "arith.maxsi": CombiningKindFlag.MAXSI,
-    "arith.minsi": CombiningKindFlag.MINSI,
-    "arith.maxui": CombiningKindFlag.MAXUI,
-    "arith.minui": CombiningKindFlag.MINUI,
-    "arith.andi": CombiningKindFlag.AND,
-    "arith.ori": CombiningKindFlag.OR,
-}
+#: Operations whose terms may be combined in any order.
+_REORDERABLE = frozenset(
+    [f"arith.{kind}{suffix}" for kind in ("add", "mul") for suffix in "fi"]
+    + [f"arith.{kind}{suffix}" for kind in ("max", "min") for suffix in ("imumf", "si", "ui")]
+    + ["arith.andi", "arith.ori"]
+)
 
 
 def folds(op: Operation) -> bool:
     """Returns whether ``op`` combines two terms and its terms may be combined in any order."""
-    return op.name in _ACROSS_LANES
+    return op.name in _REORDERABLE
 
 
 def combiner(stage: Stage) -> str | None:
@@ -46,7 +33,7 @@ def combiner(stage: Stage) -> str | None:
     if len(uses) != 1 or result is None:
         return None
     op = uses[0].operation
-    return op.name if op.name in _ACROSS_LANES and result.operands[0] is op.results[0] else None
+    return op.name if op.name in _REORDERABLE and result.operands[0] is op.results[0] else None
 
 
 def identity(combine: str, element: Any) -> Attribute:
@@ -78,9 +65,3 @@ def folded_term(main: Stage) -> SSAValue:
 def sums_up(main: Stage) -> bool:
     """Returns whether ``main`` is one sum of floats, which is inexact if many terms are added in one chain."""
     return combiner(main) == "arith.addf" and len(main.writes) == 1
-
-
-def fold_lanes(code: Code, combine: str, value: SSAValue, element: Attribute) -> SSAValue:
-    """Returns the lanes of ``value``, combined into one ``element``."""
-    kind = CombiningKindAttr(_ACROSS_LANES[combine])
-    return code.emit(vector.ReductionOp, [value], element, kind=kind, fastmath=_TREE)

@@ -37,7 +37,9 @@ class EdgeIterations:
     """The iterations of reduction loop ``dim`` that some rows of a tile leave out.
 
     ``first`` are those of the tile at row 0, at the start of the loop; ``last`` those of the tile at ``last_row``, at
-    its end. Each row reads ``step`` iterations further on than the row before it.
+    its end. Each row reads ``step`` iterations further on than the row before it. ``before`` and ``after``: how many
+    iterations the first row of the first tile and the last row of the last one leave out, if the loop had as many. They
+    exceed the iterations of the loop where padding is wider than its window.
     """
 
     dim: int
@@ -45,6 +47,8 @@ class EdgeIterations:
     last: tuple[IterationRows, ...]
     step: int
     last_row: Extent
+    before: int
+    after: int
 
 
 def edge_iterations(
@@ -77,44 +81,59 @@ def edge_iterations(
             frozenset(m for m in range(run.tile) if row_inside(guards, m_dim, row + m, d, i)) for i in range(iterations)
         ]
 
+    def ends(first: Extent | None, last: Extent | None) -> EdgeIterations | None:
+        """Returns the edge iterations if the first and the last tile begin at these rows; None for a tile elsewhere."""
+        before = 0 if first is None else max(-o.index.const for o, _ in guards)
+        after, last_row = 0, 0 if last is None else last
+        for o, _ in guards if last is not None else ():
+            beyond = o.index.const + (last_row + run.tile - 1) * step + iterations - o.extent
+            if isinstance(beyond, Size):
+                return None
+            after = max(after, beyond)
+        return _ends(d, step, run.tile, taken(first), taken(last), last_row, before, after)
+
+    if any(isinstance(o.index.const, Size) for o, _ in guards):
+        return None
     if isinstance(m_extent, Size):
-        found = None if run.last is None else _ends(d, step, run.tile, taken(0), taken(run.last), run.last)
-        if found is None:
-            return None
+        found = None if run.last is None else ends(0, run.last)
         # the second and the last but one tile may begin one row from the ends
-        left_out = (
-            max((p.high for p in found.first), default=0),
-            max((iterations - p.low for p in found.last), default=0),
-        )
-        return found if max(left_out) <= step else None
+        return found if found is not None and max(found.before, found.after) <= step else None
     if run.tile == m_extent:
         return None
     first, last = (
         (0 if run.start == 0 else None),
         (m_extent - run.tile if run.start + run.count * run.tile == m_extent else None),
     )
-    found = _ends(d, step, run.tile, taken(first), taken(last), 0 if last is None else last)
+    found = ends(first, last)
     each = [taken(run.start + k * run.tile) for k in range(run.count)]
     return found if found is not None and _are_all(found, each, run.tile) else None
 
 
 def edge_bounds(code: Code, edges: EdgeIterations, extent: int, row: Index) -> tuple[Index, Index]:
-    """Returns the bounds of the iterations, out of ``extent``, that all rows of the tile at ``row`` execute.
+    """Returns the bounds of the iterations, out of ``extent``, that all rows of the tile at ``row`` execute; the first
+    may exceed the second where there are none.
 
     Iterations below the first bound belong to ``edges.first``, those from the second bound on to ``edges.last``.
     """
     low: Index = 0
     high: Index = extent
     if edges.first:
-        low = code.maximum(code.add(code.mul(row, -edges.step), edges.first[-1].high), 0)
+        low = code.maximum(code.add(code.mul(row, -edges.step), edges.before), 0)
     if edges.last:
-        left_out = code.add(code.mul(row, edges.step), extent - edges.last[0].low - edges.step * edges.last_row)
+        left_out = code.add(code.mul(row, edges.step), edges.after - edges.step * edges.last_row)
         high = code.add(code.mul(code.maximum(left_out, 0), -1), extent)
     return low, high
 
 
 def _ends(
-    d: int, step: int, m_size: int, low: Sequence[frozenset[int]], high: Sequence[frozenset[int]], last_row: Extent
+    d: int,
+    step: int,
+    m_size: int,
+    low: Sequence[frozenset[int]],
+    high: Sequence[frozenset[int]],
+    last_row: Extent,
+    before: int,
+    after: int,
 ) -> EdgeIterations | None:
     """Returns the edge iterations of loop ``d``, given the rows that execute each iteration in the first and in the
     last tile.
@@ -126,7 +145,8 @@ def _ends(
     end = next((i for i in reversed(range(iterations)) if high[i] == every), -1) + 1
     if begin > end or any(taken != every for taken in (*low[begin:], *high[:end])) or (begin, end) == (0, iterations):
         return None
-    return EdgeIterations(d, tuple(_runs(low, 0, begin)), tuple(_runs(high, end, iterations)), step, last_row)
+    first, last = tuple(_runs(low, 0, begin)), tuple(_runs(high, end, iterations))
+    return EdgeIterations(d, first, last, step, last_row, before, after)
 
 
 def _are_all(edges: EdgeIterations, tiles: Sequence[Sequence[frozenset[int]]], m_size: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from landbridge.ir.types import SpaceAttr, separators_of, shape_of
+from landbridge.ir.types import SpaceAttr, extents_attr, separators_of, shape_of
 from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.row_memory import flat_type
@@ -39,7 +39,8 @@ def grid_type(buffer: SSAValue) -> MemRefType[Any]:
         return flat_type(buffer)
     assert isinstance(ty, MemRefType) and isinstance(ty.memory_space, SpaceAttr)
     space = SpaceAttr(ty.memory_space.scope, ArrayAttr([IntAttr(1), IntAttr(2)]))
-    return MemRefType(ty.element_type, physical_shape(shape_of(ty), separators_of(ty)), memory_space=space)
+    extents = extents_attr(physical_shape(shape_of(ty), separators_of(ty)))
+    return MemRefType(ty.element_type, extents, memory_space=space)
 
 
 @record(frozen=True)
@@ -58,7 +59,8 @@ def pixel_location(column: Linear, lanes: int, dim: int | None, at: int) -> Pixe
     fixed = column.coeff(dim) * at if dim is not None else 0
     coeffs = {d: c for d, c in column.coeffs.items() if d != dim}
     hidden = dim is not None and column.nonlinear_in(dim)
-    if hidden or any(c % lanes for c in coeffs.values()) or any(stride % lanes for stride, _ in column.rest):
+    steps = (*coeffs.values(), *(stride for stride, _ in column.rest))
+    if hidden or not all(step % lanes == 0 for step in steps):
         return None
     pixel, lane = divmod(column.const + fixed, lanes)
     rest = tuple((stride // lanes, e) for stride, e in column.rest)

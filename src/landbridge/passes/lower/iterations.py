@@ -56,15 +56,33 @@ def emit_iterations(
     """Emit tasks ``begin .. end``, of one at most, of a PrimFunc whose stages are iterated."""
     schedules: list[tuple[Nest, Schedule]] = []
 
+    def task(_: SSAValue, __: Sequence[SSAValue]) -> list[SSAValue]:
+        schedules.extend(emit_iterations_of(code, prim, machine, buffers))
+        return []
+
+    code.loop(begin, end, 1, [], task)
+    return TaskPlan(min(len(schedules), 1), tuple(schedules))
+
+
+def emit_iterations_of(
+    code: Code,
+    prim: PrimView,
+    machine: VectorUnit,
+    buffers: dict[SSAValue, SSAValue],
+    row: Index | None = None,
+) -> list[tuple[Nest, Schedule]]:
+    """Emit all iterations of ``prim``, with ``row`` those of one row: iteration ``row`` of the first loop behind that
+    of the iterations. Returns the nests with their schedules.
+    """
+    schedules: list[tuple[Nest, Schedule]] = []
+
     def emit(nest: Nest, env: Mapping[int, Index]) -> None:
+        if row is not None:
+            env = {**env, len(env): row}
         small = simplify(nest, keep=len(env))
         sched = schedule(small, machine, len(env), repeats=may_repeat(small))
         schedules.append((small, sched))
         nested(code, small, sched, NestEmitter(code, small, sched, buffers, dict(env)), list(sched.outer))
 
-    def task(_: SSAValue, __: Sequence[SSAValue]) -> list[SSAValue]:
-        emit_sections(code, prim, buffers, emit)
-        return []
-
-    code.loop(begin, end, 1, [], task)
-    return TaskPlan(min(len(schedules), 1), tuple(schedules))
+    emit_sections(code, prim, buffers, emit)
+    return schedules

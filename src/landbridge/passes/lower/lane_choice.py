@@ -11,10 +11,12 @@ from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.lane_body import computes_indices, counts_lanes, work_by_lane
 from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
-from landbridge.sizes.size import expected_size
+from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
 #: The fewest operations of an elementwise body for which masks of padded lanes pay; a copy is as fast without vectors.
 MASKED_BODY = 5
+#: The vectors of a loop that is long.
+_SEVERAL = 8
 
 
 def choose_lane(nest: Nest, parallel: list[int], lanes: int, masks: bool) -> int | None:
@@ -61,7 +63,7 @@ def choose_other_lane(
     longest = max(strided, key=lambda d: expected_size(nest.dims[d].extent), default=None)
     if longest is not None and expected_size(nest.dims[longest].extent) >= lanes:
         return longest, False
-    across = _choose_summed_lane(nest, reductions, lanes)
+    across = _choose_summed_lane(nest, reductions, lanes, may_be_short=longest is None)
     return (longest, False) if across is None else (across, True)
 
 
@@ -95,8 +97,14 @@ def lies_along_sums(a: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
     return not a.guards and walk_of(a, lane) is None and walk_of(a, lane, inner[-1]) is Walk.TRANSPOSED
 
 
-def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:
-    """Returns a reduction loop for vectors, whose lanes are combined at the end; None if there is none."""
+def _choose_summed_lane(
+    nest: Nest, reductions: tuple[int, ...], lanes: int, *, may_be_short: bool = False
+) -> int | None:
+    """Returns a reduction loop for vectors, whose lanes are combined at the end; None if there is none.
+
+    ``may_be_short``: there is no other loop for vectors, so that an open loop needs only to be long in some runs. A
+    short one then costs a few cycles more than without vectors, and a long one a tenth.
+    """
     reduction = nest.reduction
     if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
         return None
@@ -107,7 +115,7 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
     main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
     for d in reductions:
         if (
-            expected_size(nest.dims[d].extent) >= lanes
+            (expected_size(nest.dims[d].extent) >= lanes or (may_be_short and may_be_long(nest.dims[d].extent, lanes)))
             and d not in outer
             and whole_vectors(nest, d, lanes) > 1
             and _is_plain(nest, d)
@@ -116,6 +124,13 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
         ):
             return d
     return None
+
+
+def may_be_long(extent: Extent, lanes: int, several: int = _SEVERAL) -> bool:
+    """Returns whether ``extent`` is open, without a declared size, and may exceed ``several`` vectors of ``lanes``."""
+    if not isinstance(extent, Size) or any(s.expected is not None for s in extent.symbols.values()):
+        return False
+    return not at_least(several * lanes, extent)
 
 
 def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:

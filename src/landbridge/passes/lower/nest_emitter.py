@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from xdsl.ir import SSAValue
 
@@ -15,6 +16,7 @@ from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction
 from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.row_edges import OpenEdges
+from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter
 from landbridge.passes.lower.schedule import Schedule
@@ -217,7 +219,20 @@ class NestEmitter:
             at(code.add(code.mul(i, run.tile), run.start))
             return []
 
+        self._retain_columns(n_part)
         code.loop(low, high, 1, [], body)
+        self.operands.release()
+
+    def _retain_columns(self, n_part: _NPart) -> None:
+        """Load the columns that stay in registers during a loop over tiles of rows."""
+        sched, operands = self.sched, self.operands
+        if not sched.retained or sched.lane is None:
+            return
+        operands.forget()
+        one_row = n_part.tile_of(0, 1, 0, RowPadding.INSIDE)
+        for r, n, i in product(sched.retained, range(n_part.count), range(sched.unrolled)):
+            operands.read(r, one_row, 0, n, (sched.lane, i * sched.lanes))
+        operands.retain()
 
     def tile(self, t: Tile) -> None:
         """Emit one register tile: the reduction, then the other stages."""
@@ -228,6 +243,9 @@ class NestEmitter:
             return
         if self.nest.reduction is not None:
             reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
+            if self._has_rows_for_lanes(t):
+                self._along_rows(t, reduction.emit_along_rows())
+                return
             registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())
         self.operands.forget()
         for m in range(t.m_size):
@@ -242,12 +260,30 @@ class NestEmitter:
         for n in range(t.n_size):
             self.point(t, m, n, registers)
 
+    def _has_rows_for_lanes(self, t: Tile) -> bool:
+        if not self.sched.rows_are_lanes or t.first_new is not None:
+            return False
+        return t.m_size in powers_of_two(self.sched.lanes)[1:]
+
+    def _along_rows(self, t: Tile, sums: Slots) -> None:
+        """Emit the stages after ``sums``, a vector along the rows for each column."""
+        rows = self.sched.m_dim
+        assert rows is not None
+        sched = replace(self.sched, lane=rows, lanes=t.m_size, horizontal=False, m_dim=None)
+        operands = Operands(self.code, sched, self.operands.buffers, {**self.env, rows: t.m_start})
+        one = replace(t, m_start=0, m_size=1)
+        for n in range(t.n_size):
+            self._point(operands, one, 0, n, sums)
+
     def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:
         """Emit the stages after the reduction at element (m, n) of ``t``, and the stores.
 
         ``registers`` maps (row, column, stage, output) to values. It contains the reduced values; those of the other
         stages are added.
         """
+        self._point(self.operands, t, m, n, registers)
+
+    def _point(self, operands: Operands, t: Tile, m: int, n: int, registers: Slots) -> None:
         for number, stage in enumerate(self.nest.stages):
             if not stage.reduces:
                 inputs: list[SSAValue | None] = []
@@ -255,10 +291,10 @@ class NestEmitter:
                     if isinstance(r, Register):
                         inputs.append(registers[(m, n, r.stage, r.output)])
                     else:
-                        inputs.append(self.operands.read(r, t, m, n) if r is not None else None)
-                values = self.operands.body(stage, inputs, t, m, n)
+                        inputs.append(operands.read(r, t, m, n) if r is not None else None)
+                values = operands.body(stage, inputs, t, m, n)
                 for o, v in enumerate(values):
                     registers[(m, n, number, o)] = v
             for o, (w, stored) in enumerate(zip(stage.writes, stage.stored, strict=True)):
                 if stored:
-                    self.operands.write(w, registers[(m, n, number, o)], t, m, n)
+                    operands.write(w, registers[(m, n, number, o)], t, m, n)

@@ -80,6 +80,8 @@ class Operands:
         #: For memory that holds only a part of the elements that its accesses index: the index of the first one.
         self.origins: dict[SSAValue, Index] = {}
         self._loads: dict[tuple[object, ...], SSAValue] = {}
+        #: Loads before a loop, which all of its iterations use.
+        self._retained: dict[tuple[object, ...], SSAValue] = {}
         #: Transposed blocks that were loaded, or are collected for a store, by access and column: a vector for each
         #: row.
         self._blocks: dict[tuple[ElementAccess, int], list[SSAValue]] = {}
@@ -91,7 +93,16 @@ class Operands:
 
     def forget(self) -> None:
         """Start a new block of code: the loads of other blocks are not visible in it."""
-        self._loads, self._blocks = {}, {}
+        self._loads, self._blocks = dict(self._retained), {}
+
+    def retain(self) -> None:
+        """Let ``forget`` keep the loads that were made since it was called last, until ``release``."""
+        self._retained = dict(self._loads)
+
+    def release(self) -> None:
+        """Forget all loads, those that were retained included."""
+        self._retained = {}
+        self.forget()
 
     def _dim(self, d: int, t: Tile, m: int, n: int) -> tuple[Index, int]:
         """Returns the index of loop ``d`` at element (m, n) of the tile, as a base and a constant offset."""

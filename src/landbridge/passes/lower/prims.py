@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, MemRefType, i64
+from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
+from landbridge.instruction_sets.registry import instruction_set, is_known
+from landbridge.instruction_sets.schedules import Schedules
 from landbridge.ir.kernel_attributes import (
     is_checked,
     keep_marks,
@@ -20,13 +21,13 @@ from landbridge.ir.kernel_attributes import (
     set_sizes,
     set_task_count,
 )
-from landbridge.ir.prim_ops import SizeOp
 from landbridge.ir.stages import view_prim
-from landbridge.ir.types import GLOBAL, shape_of
 from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
+from landbridge.passes.lower.extents_operand import EXTENTS_TYPE, all_sizes, open_extents, set_word_count
 from landbridge.passes.lower.forall import emit_forall
 from landbridge.passes.lower.iterations import emit_iterations
+from landbridge.passes.lower.lengths import compute_sizes
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
@@ -34,7 +35,6 @@ from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import TaskPlan, emit_tasks
-from landbridge.sizes.size import Size
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 
@@ -54,13 +54,19 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
         )
 
         lower_one = partial(lower_grid, limits=limits)
+        otherwise = partial(lower_one, by_points=True)
     elif target.form == "loops":
         lower_one = lower_loops
     else:
-        lower_one = partial(lower_prim, machine=vector_unit_of(target))
+        lower_one = partial(lower_prim, machine=vector_unit_of(target), is_launched=not target.on_host)
         otherwise = partial(lower_one, columns_first=True)
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
+        lowered = proved(function)
+        compute_sizes(lowered)
+        return lowered
+
+    def proved(function: func.FuncOp) -> func.FuncOp:
         lowered = lower_one(function)
         if is_checked(function):
             guard_accesses(lowered)
@@ -69,7 +75,7 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
         try:
             verify_accesses(lowered)
         except AccessError:
-            if otherwise is None or not _is_open(function):
+            if otherwise is None or not all_sizes(function):
                 raise
             lowered = otherwise(function)  # its indices are other quotients of open extents
             verify_accesses(lowered)
@@ -78,57 +84,50 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     return lowering
 
 
-#: x86-64 CPUs that execute a vector of 64 bytes as two halves (AMD, "Software Optimization Guide" for family 19h).
-_TWO_PASSES = frozenset(("znver4",))
-
-
 def narrow_is_cheaper(target: Target) -> bool:
     """Returns whether multiplying vectors of half the width may take less time; true if the CPU is not known."""
-    return not _is_timed(target) or target.mcpu in _TWO_PASSES
+    schedules = _schedules(target)
+    return not _is_timed(target, schedules) or target.mcpu in schedules.two_pass_cpus
 
 
-def _is_timed(target: Target) -> bool:
-    return target.attrs.get("isa") == "x86_64" and target.kind == "llvm"
+def _schedules(target: Target) -> Schedules:
+    isa = str(target.attrs.get("isa", ""))
+    return instruction_set(isa).schedules if is_known(isa) else Schedules()
+
+
+def _is_timed(target: Target, schedules: Schedules) -> bool:
+    return schedules.timed and target.kind == "llvm"
 
 
 def vector_unit_of(target: Target) -> VectorUnit:
     """Returns the properties of a CPU target that schedules depend on."""
-    by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
-    measured = target.attrs.get("isa") == "x86_64"
-    timed = _is_timed(target)
+    schedules = _schedules(target)
+    timed = _is_timed(target, schedules)
     return VectorUnit(
         target.vector_bits // 8,
         target.vector_registers,
-        by_lane=by_lane,
-        l1_bytes=target.l1_bytes if measured else 0,
-        l2_bytes=target.l2_bytes if measured else 0,
+        by_lane=target.vector_bits == schedules.lane_bits,
+        l1_bytes=target.l1_bytes if schedules.fits_caches else 0,
+        l2_bytes=target.l2_bytes if schedules.fits_caches else 0,
         prefetches=timed,
         narrow_is_cheaper=narrow_is_cheaper(target),
-        two_passes=timed and target.mcpu in _TWO_PASSES,
+        two_passes=timed and target.mcpu in schedules.two_pass_cpus,
         unrolls=timed,
+        sums_in_factors=schedules.sums_in_factors,
     )
 
 
-#: The type of the operand that holds Sizes, until their number is known.
-EXTENTS_TYPE = MemRefType(i64, [0], memory_space=GLOBAL)
+def lower_prim(
+    function: func.FuncOp, machine: VectorUnit, columns_first: bool = False, is_launched: bool = False
+) -> func.FuncOp:
+    """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``.
 
-
-def _is_open(function: func.FuncOp) -> bool:
-    """Returns whether a PrimFunc depends on sizes that are known only once the input shapes are."""
-    operands = (e for a in function.body.block.args for e in shape_of(a.type))
-    view = view_prim(function)
-    loops = [e for g in view.generics() for e in g.extents]
-    if view.forall is not None:
-        loops.append(view.forall.iterations)
-    bodies = (op for op in function.walk() if isinstance(op, SizeOp))
-    return any(isinstance(e, Size) for e in (*operands, *loops)) or any(True for _ in bodies)
-
-
-def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool = False) -> func.FuncOp:
-    """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``."""
+    ``is_launched``: a device launches its tasks, so that their number is one of the Sizes that an open function takes.
+    """
     prim = view_prim(function)
     arguments = list(function.body.block.args)
-    extents = [EXTENTS_TYPE] if _is_open(function) else []
+    sizes = open_extents(function)
+    extents = [EXTENTS_TYPE] if sizes else []
     block = Block(arg_types=[*(lowered_type(a.type) for a in arguments), *extents, INDEX, INDEX])
     code = Code(block, block.args[-3] if extents else None)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
@@ -142,10 +141,13 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
         nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]
         plan = emit_tasks(code, prim, nests, machine, buffers, begin, end, columns_first)
     block.add_op(func.ReturnOp())
+    if extents and is_launched:
+        code.value(plan.count)
+        if not code.words:  # a Call of a device has at least one word where its function takes any
+            code.value(sizes[0])
     code.finish()
     if extents:
-        words = MemRefType(i64, [len(code.sizes)], memory_space=GLOBAL)
-        Rewriter.replace_value_with_new_type(block.args[-3], words)
+        set_word_count(block.args[-3], code.words)
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     set_task_count(lowered, plan.count)
     set_schedule(
@@ -154,6 +156,6 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
         list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(*each, machine))),
     )
     if extents:
-        set_sizes(lowered, list(code.sizes))
+        set_sizes(lowered, list(code.words))
     keep_marks(function, lowered)
     return lowered

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity
+from landbridge.passes.lower.code import Code, Index, vector_type
+from landbridge.passes.lower.combiners import combiner, fold, identity
 from landbridge.passes.lower.edge_iterations import EdgeIterations, IterationRows, edge_bounds
+from landbridge.passes.lower.lane_folds import LaneFolds, vector_lanes
 from landbridge.passes.lower.merged_iterations import walks_as_one
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
@@ -25,6 +29,7 @@ from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction_iterations import ReductionIterations, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
+from landbridge.passes.lower.transposed import shuffled
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
 
@@ -74,18 +79,35 @@ class Reduction:
         self._has_prefetched = False  # whether the columns of the loops being emitted are prefetched already
         self._whole: int | None = None  # a loop over tiles in which no iteration has the partial last tile
         self._settled = padding.settled_by_tile(tile.padding)
+        self._row_folds: LaneFolds | None = None
+        if sched.horizontal and self._emits_sums_at_once():
+            self._row_folds = self._lane_folds()
 
     def emit(self) -> Slots:
         """Returns the reduced values of every row and column of the tile."""
+        slots = self._sums()
+        return self._across_lanes(slots) if self.sched.horizontal else slots
+
+    def emit_along_rows(self) -> Slots:
+        """Returns for every column a vector of the reduced values of all rows, whose number is a power of two and
+        divides the lanes; for sums over lanes that leave no iterations over.
+        """
+        sums, rows, lanes = self._folded(self._sums()), self._tile.m_size, self._lanes
+        slots: Slots = {}
+        for n in range(self._tile.n_size):
+            folded, first = sums[n * rows // lanes], n * rows % lanes
+            if vector_lanes(folded) > rows:
+                folded = shuffled(self.code, folded, folded, range(first, first + rows))
+            slots[0, n, 0, 0] = self._from_initial(folded, rows)
+        return slots
+
+    def _sums(self) -> Slots:
+        """Returns the accumulators of every row and column, before their lanes are combined."""
         window = self._innermost.window
         written_out = () if window is None else (window.dim, *window.written_out)
         inner = self.sched.inner if self._block is None else self.sched.inner[self.sched.inner.index(self._block.dim) :]
         slots = self._loops([d for d in inner if d not in written_out], self._start())
-        if self.sched.partial_sums > 1:
-            slots = self._merge_partial_sums(slots)
-        if self.sched.horizontal:
-            slots = self._across_lanes(slots)
-        return slots
+        return self._merge_partial_sums(slots) if self.sched.partial_sums > 1 else slots
 
     def _start(self) -> Slots:
         main, sched, t = self.main, self.sched, self._tile
@@ -96,6 +118,9 @@ class Reduction:
                 attr = main.inits[o]
                 if attr is None:
                     raise CodegenError("a reduction without linalg.fill before it")
+                if self._row_folds is not None and combine == "arith.addf":
+                    slots[m, n, u, o] = self._no_terms(w.element)
+                    continue
                 if sched.horizontal or u or self._block is not None:
                     assert combine is not None
                     attr = identity(combine, w.element)
@@ -107,6 +132,11 @@ class Reduction:
             return self.code.constant(attr, element)
         return self.code.splat(attr, element, self._lanes)
 
+    def _no_terms(self, element: Attribute) -> SSAValue:
+        """Returns a vector of -0.0, which changes no float that is added to it: LLVM then leaves out the addition."""
+        ty = vector_type(element, self._lanes)
+        return self.code.constant(DenseIntOrFPElementsAttr.from_list(ty, [-0.0]), ty)
+
     def _merge_partial_sums(self, slots: Slots) -> Slots:
         merged: Slots = {}
         for m, n in product(range(self._tile.m_size), range(self._tile.n_size)):
@@ -116,19 +146,56 @@ class Reduction:
             merged[m, n, 0, 0] = parts[0]
         return merged
 
+    def _folded(self, slots: Slots) -> list[SSAValue]:
+        """Returns the sums of all lanes, column by column, in vectors as ``LaneFolds`` returns them."""
+        if self._row_folds is not None:
+            return self._row_folds.results()
+        folds = self._lane_folds()
+        for m in range(self._tile.m_size):
+            self._fold_row(folds, m, slots)
+        return folds.results()
+
+    def _lane_folds(self) -> LaneFolds:
+        sums = self._tile.m_size * self._tile.n_size
+        return LaneFolds(self.code, sums, self._lanes, partial(fold, self.code, self.main))
+
+    def _fold_row(self, folds: LaneFolds, m: int, slots: Slots) -> None:
+        for n in range(self._tile.n_size):
+            folds.put(n * self._tile.m_size + m, slots[m, n, 0, 0])
+
+    def _emits_sums_at_once(self) -> bool:
+        """Returns whether the rows of the tile are read one after the other, each with its whole sums."""
+        sched, lane = self.sched, self.sched.lane
+        if lane is None or sched.inner != (lane,) or sched.partial_sums > 1 or sched.unrolled == 1:
+            return False
+        if self._block is not None or self._lows or self.nest.dims[lane].extent != sched.unrolled * self._lanes:
+            return False
+        return block_of_sums(self.nest, sched, self.padding, self._lows)[0] is None
+
+    def _from_initial(self, value: SSAValue, lanes: int) -> SSAValue:
+        """Returns ``value`` combined with the value with which the sum begins, unless that is neutral; a vector unless
+        ``lanes`` is 0.
+        """
+        code, attr, element, combine = self.code, self.main.inits[0], self.main.writes[0].element, combiner(self.main)
+        assert attr is not None and combine is not None
+        if attr == identity(combine, element):
+            return value
+        return fold(code, self.main, code.splat(attr, element, lanes) if lanes else code.constant(attr, element), value)
+
     def _across_lanes(self, slots: Slots) -> Slots:
-        """Sum the lanes, combine with the initial value, and add the iterations that fill no vector."""
-        main, combine, lane = self.main, combiner(self.main), self.sched.lane
-        assert combine is not None and lane is not None and main.inits[0] is not None
-        element = main.writes[0].element
-        start = self.code.constant(main.inits[0], element)
-        sums: Slots = {}
-        for key, value in slots.items():
-            sums[key] = fold(self.code, main, start, fold_lanes(self.code, combine, value, element))
+        """Combine the lanes with each other and the initial value, and add the iterations that fill no vector."""
+        lane, element = self.sched.lane, self.main.writes[0].element
+        assert lane is not None
+        folded, sums = self._folded(slots), dict(slots)
+        for place, key in enumerate(sorted(slots, key=lambda key: (key[1], key[0]))):
+            value = folded[place // self._lanes]
+            if isinstance(value.type, VectorType):
+                value = self.code.add_op(vector.ExtractOp(value, [place % self._lanes], element))
+            sums[key] = self._from_initial(value, 0)
         extent = self.nest.dims[lane].extent
         if extent % self._lanes == 0:
             return sums
-        scalar = replace(self.sched, lane=None, horizontal=False, partial_sums=1)
+        scalar = replace(self.sched, lane=None, horizontal=False, partial_sums=1, unrolled=1)
         operands = Operands(self.code, scalar, self.operands.buffers, self.env)
         lows = {lane: extent - extent % self._lanes}
         tail = Reduction(self.code, self.nest, scalar, self.padding, operands, self._tile, lows)
@@ -295,7 +362,8 @@ class Reduction:
             self.env[d] = i
             if rest:
                 return self._loops(rest, carried)
-            return self._innermost.emit(carried, step // self._innermost.lane_step(d), self._settled)
+            row_done = None if self._row_folds is None else partial(self._fold_row, self._row_folds)
+            return self._innermost.emit(carried, step // self._innermost.lane_step(d), self._settled, row_done=row_done)
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             result = iteration(i, dict(zip(slots, carried, strict=True)))

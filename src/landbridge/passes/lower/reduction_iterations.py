@@ -18,9 +18,10 @@ from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.prefetched import prefetched, prefetched_rows
+from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, prefetched_rows, streamed_into_l2
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.targets.machine import LINE_BYTES
 
 #: An accumulator: its row, column, number of the partial sum, and output.
 Slot: TypeAlias = tuple[int, int, int, int]
@@ -51,6 +52,8 @@ class ReductionIterations:
         self.padding, self._tile = padding, tile
         self._prefetched = prefetched(nest, sched) if sched.prefetches and prefetches else []
         self._next_rows = prefetched_rows(nest, sched) if prefetches else []
+        self._into_l2 = prefetched_into_l2(nest, sched)
+        self._streamed = streamed_into_l2(nest, sched) if prefetches else []
         plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
         self._shares_scalars = sched.iterations > 1 and sched.vectors is None
@@ -66,10 +69,13 @@ class ReductionIterations:
         iterations: int,
         settled: Sequence[Guard],
         inside: Callable[[int, int], bool] = lambda iteration, row: True,
+        row_done: Callable[[int, Slots], None] | None = None,
     ) -> Slots:
         """Emit ``iterations`` iterations, whose terms go to the partial sums in turn; returns the new accumulators.
 
         Each iteration is emitted for the rows for which ``inside`` is true. ``settled``: guards that need no test.
+        ``row_done`` is called with each row and the accumulators once those of the row are complete, where rows are
+        read one after the other.
         """
         if self.window is not None:
             return self._window_iterations(self.window, slots, settled)
@@ -83,8 +89,15 @@ class ReductionIterations:
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
         between = 1 if last is None else iterations_between(main, self.sched.lane, last)
         self._between = between if iterations % between == 0 else 1
-        prefetched = 0
+        prefetched, row, by_row = 0, 0, self._reads_by_row() and iterations > 1
         for iteration, (m, n, u, o) in self._in_order(slots, iterations, last):
+            if by_row and m != row:
+                if row_done is not None:
+                    row_done(row, result)
+                self.code.order_loads()
+                row = m
+            if by_row and n == 0:
+                self._prefetch_into_l2(m, iteration)
             if iteration == prefetched:
                 self._emit_prefetches(iteration)
                 prefetched += 1
@@ -102,6 +115,8 @@ class ReductionIterations:
                 if self.sched.lane is not None and not isinstance(v.type, VectorType):
                     v = self.code.broadcast(v, self.operands.lanes)
                 result[m, n, u, x] = v
+        if by_row and row_done is not None:
+            row_done(row, result)
         self.operands.forget()
         return result
 
@@ -110,17 +125,38 @@ class ReductionIterations:
         for (a, early), n in product(self._prefetched, range(self._tile.n_size)):
             at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
             self.code.prefetch(self.operands.buffers[a.buffer], at)
+        for (a, early), n in product(self._streamed, range(self._tile.n_size)):
+            at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
+            self.code.prefetch(self.operands.buffers[a.buffer], at, beyond_l1=True)
         for a, m in product(self._next_rows if iteration == 0 else (), range(self._tile.m_size)):
             at = self.operands.where(a, self._tile, self._tile.m_size + m, 0)
             self.code.prefetch(self.operands.buffers[a.buffer], at)
 
+    def _prefetch_into_l2(self, m: int, iteration: int) -> None:
+        """Prefetch what row ``m`` of a later tile reads in ``iteration``, once for each cache line."""
+        lane = self.sched.lane
+        assert lane is not None
+        by = iteration * self.lane_step(lane)
+        for a, distance in self._into_l2:
+            if by * a.item_bytes % LINE_BYTES == 0:
+                at = self.operands.where(a, self._tile, m, 0, (lane, by))
+                assert not isinstance(at, tuple)
+                self.code.prefetch(self.operands.buffers[a.buffer], self.code.add(at, distance), beyond_l1=True)
+
+    def _reads_by_row(self) -> bool:
+        """Returns whether each row of the tile reads its memory before the next row."""
+        return self.sched.horizontal and self.sched.unrolled > 1
+
     def _in_order(self, slots: Slots, iterations: int, last: int | None) -> list[tuple[int, Slot]]:
         """Returns the pairs of iteration and accumulator in the order in which they are emitted: usually by iteration.
 
+        Where lanes are summed, each row reads its memory before the next row.
         A window is emitted in the order of memory, so that a vector which several rows read need not stay in a register
         until their iterations come, unless the column vectors would then take more registers.
         """
         pairs = list(product(range(iterations), slots))
+        if self._reads_by_row():
+            return sorted(pairs, key=lambda pair: pair[1][0])
         if self._between > 1:  # iterations that share vectors are adjacent, as there are too many vectors to keep
             order = {slot: number for number, slot in enumerate(slots)}
             pairs.sort(key=lambda pair: (pair[0] // self._between, order[pair[1]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.vector_window import VectorWindow
@@ -33,13 +33,14 @@ def register_block(
     beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
     l1_rows: int = MOST_ROWS,
+    rows: Sequence[int] = (),
 ) -> tuple[int, int]:
     """Returns the rows and columns of the tile with the fewest estimated cycles over the whole extents; see
     ``weighed_blocks``.
 
     Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
-    weighed = weighed_blocks(m_pieces, most_m, n_extent, registers, iterations, beyond_l2, window, l1_rows)
+    weighed = weighed_blocks(m_pieces, most_m, n_extent, registers, iterations, beyond_l2, window, l1_rows, rows)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -59,6 +60,7 @@ def weighed_blocks(
     beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
     l1_rows: int = MOST_ROWS,
+    rows: Sequence[int] = (),
 ) -> list[tuple[float, tuple[int, int]]]:
     """Returns each tile of at most ``most_m`` rows that fits ``registers``, with its estimated cycles over the whole
     extents.
@@ -68,13 +70,13 @@ def weighed_blocks(
     and their count. ``iterations``: one vector holds the row's scalars of so many iterations, and stays in a register.
     ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2; the first tile of rows waits
     for them, and overlaps more work with it the more rows it has. ``window``: the scalars or vectors that rows share.
-    ``l1_rows``: the number of rows whose cache lines L1 retains.
+    ``l1_rows``: the number of rows whose cache lines L1 retains. ``rows``: the legal numbers of rows, unless empty.
     """
     weighed, load = [], _LOAD if iterations == 1 else _LANE_LOAD
     most_m = max(1, min(MOST_ROWS, most_m))
-    tiles = {r: list(m_pieces(r)) for r in range(1, most_m + 1)}
+    tiles = {r: list(m_pieces(r)) for r in range(1, most_m + 1) if not rows or r in rows}
     for c in range(1, min(n_extent, 6 if most_m > 1 else 12) + 1):
-        for r in range(1, most_m + 1):
+        for r in tiles:
             # With several iterations LLVM loads the vectors of two iterations at a time.
             extra_registers = r + 2 * c if iterations > 1 else c + (1 if c > 1 else 0)
             if window is not None:

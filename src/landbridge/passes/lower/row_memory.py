@@ -61,7 +61,7 @@ def lowered_type(ty: Attribute) -> MemRefType[Any]:
     assert isinstance(ty.memory_space, SpaceAttr)
     rows, *columns = physical_shape(shape_of(ty), separators)
     space = SpaceAttr(ty.memory_space.scope, ArrayAttr([IntAttr(1)]))
-    return MemRefType(ty.element_type, [rows, element_count(columns)], memory_space=space)
+    return MemRefType(ty.element_type, extents_attr([rows, element_count(columns)]), memory_space=space)
 
 
 def flat_type(buffer: SSAValue) -> MemRefType[Any]:

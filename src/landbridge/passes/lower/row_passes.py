@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import TypeAlias
 
 from xdsl.dialects import memref
@@ -19,17 +18,14 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction, SumBlock
-from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
+from landbridge.passes.lower.sum_scratch import PassEmitter, RestEmitter, TermsEmitter, Totals
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
@@ -139,9 +135,9 @@ class BlockTasks:
         self._rows_each = nest.dims[sched.m_dim].extent
         self._passes = math.prod(self._across)
         self._most = min(self._passes, _SCRATCH // (n_run.tile * self._rows_each * sched.lanes))
-        totals = _Totals(n_run.tile, sched.lanes, scratch, self._most * self._rows_each)
-        self._terms = _TermsEmitter(code, nest, sched, buffers, totals)
-        self._rest = _RestEmitter(code, nest, sched, buffers, totals)
+        totals = Totals(n_run.tile, sched.lanes, scratch, self._most * self._rows_each)
+        self._terms = _PrefetchingTerms(code, nest, sched, buffers, totals)
+        self._rest = RestEmitter(code, nest, sched, buffers, totals)
         tasks = n_run.count * math.prod(self._groups)
         self._parts = 1
         while tasks * self._parts < how.tasks and 2 * self._parts <= self._passes:
@@ -181,7 +177,9 @@ class BlockTasks:
         stages after the sums.
         """
         code, nest, how, terms = self._code, self._nest, self._how, self._terms
-        terms.totals.clear(code, nest, count, self._rows_each)
+        main = nest.reduction
+        assert main is not None and main.inits[0] is not None
+        terms.totals.clear(code, main.inits[0], main.writes[0].element, code.mul(count, self._rows_each))
 
         def block(iteration: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             extent = nest.dims[how.dim].extent
@@ -201,7 +199,7 @@ class BlockTasks:
         loops_around(code, nest, how.around, terms.env, blocks)
         self._over(self._rest, start, count, column)
 
-    def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
+    def _over(self, emitter: PassEmitter, start: Index, count: Index, column: Index) -> None:
         """Emit ``count`` passes over all rows with ``emitter``, beginning with pass ``start``."""
         code = self._code
 
@@ -215,80 +213,8 @@ class BlockTasks:
         code.loop(0, count, 1, [], one)
 
 
-@record(frozen=True)
-class _Totals:
-    """Scratch memory for the sums of ``m_extent`` rows, each of ``n_size`` vectors of ``lanes`` elements."""
-
-    n_size: int
-    lanes: int
-    scratch: SSAValue
-    m_extent: int
-
-    def at(self, code: Code, row: Index, n: int) -> Index:
-        """Returns the offset in scratch, in elements, of vector ``n`` of ``row``."""
-        return code.add(code.mul(row, self.n_size * self.lanes), n * self.lanes)
-
-    def clear(self, code: Code, nest: Nest, passes: Index, rows_each: int) -> None:
-        """Emit stores of the reduction's initial value to all sums of ``passes`` passes, each of ``rows_each`` rows."""
-        main = nest.reduction
-        assert main is not None and main.inits[0] is not None
-        start = code.splat(main.inits[0], main.writes[0].element, self.lanes)
-
-        def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            for n in range(self.n_size):
-                code.store_vector(start, self.scratch, self.at(code, i, n), self.lanes, 0)
-            return []
-
-        code.loop(0, code.mul(passes, rows_each), 1, [], one)
-
-
-class _PassEmitter(NestEmitter):
-    """Emits passes. ``before`` is the number of rows in scratch before the first row of the pass."""
-
-    def __init__(
-        self, code: Code, nest: Nest, sched: Schedule, buffers: dict[SSAValue, SSAValue], totals: _Totals
-    ) -> None:
-        super().__init__(code, nest, sched, buffers, {})
-        self.totals = totals
-        self.before: Index = 0
-
-    def row_of(self, t: Tile, m: int) -> Index:
-        """Returns the row in scratch of row ``m`` of a tile."""
-        return self.code.add(self.code.add(self.before, t.m_start), m)
-
-
-class _RestEmitter(_PassEmitter):
-    """Emits the stages after the reduction, which read the totals."""
-
-    def tile(self, t: Tile) -> None:
-        """Emit the stages of one tile, and the stores."""
-        element = self.nest.stages[0].writes[0].element
-        self.operands.forget()
-        registers: Slots = {}
-        for m, n in product(range(t.m_size), range(t.n_size)):
-            at = self.totals.at(self.code, self.row_of(t, m), n)
-            registers[m, n, 0, 0] = self.code.load_vector(self.totals.scratch, at, element, self.totals.lanes, 0)
-        for m, n in product(range(t.m_size), range(t.n_size)):
-            self.point(t, m, n, registers)
-
-
-class _TermsEmitter(_PassEmitter):
-    """Adds the terms of one block to the totals. ``block``: its loop, first iteration, end, and greatest length."""
-
-    block: tuple[int, Index, Index, int]
-
-    def tile(self, t: Tile) -> None:
-        """Emit one block of the sums of one tile."""
-        code, main = self.code, self.nest.reduction
-        assert main is not None
-        dim, low, high, iterations = self.block
-        self.operands.forget()
-        block = SumBlock(dim, low, high, self._prefetching(t, dim, low, iterations))
-        reduction = Reduction(code, self.nest, self.sched, self._padding, self.operands, t, block=block)
-        for (m, n, _, _), value in reduction.emit().items():
-            at = self.totals.at(code, self.row_of(t, m), n)
-            total = code.load_vector(self.totals.scratch, at, main.writes[0].element, self.totals.lanes, 0)
-            code.store_vector(fold(code, main, total, value), self.totals.scratch, at, self.totals.lanes, 0)
+class _PrefetchingTerms(TermsEmitter):
+    """Prefetches the columns of the next block while it adds the terms of one."""
 
     def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, iterations: int) -> Index:
         """Returns the distance in memory, in elements, from a block of the columns ``r`` to the next one.
@@ -305,7 +231,7 @@ class _TermsEmitter(_PassEmitter):
         further = next_iteration - (last + iterations) * step
         return code.add(code.mul(is_last, further), iterations * step)
 
-    def _prefetching(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
+    def prefetching(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
         """Returns a function that emits the prefetches of tile ``t``: its share of the columns of the next block."""
         code, sched, nest = self.code, self.sched, self.nest
         last = sched.inner[-1]

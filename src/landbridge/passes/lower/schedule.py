@@ -24,18 +24,22 @@ from landbridge.passes.lower.lane_choice import (
     choose_other_lane,
     choose_transposed,
     lies_along_sums,
+    may_be_long,
     whole_vectors,
 )
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
+from landbridge.passes.lower.retained_columns import retained_columns, retaining_tile
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_windows import row_window
+from landbridge.passes.lower.rows_as_lanes import powers_of_two, rows_may_be_lanes
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
+from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied, strided_columns
 from landbridge.passes.lower.transposed import MOST_LANES
-from landbridge.passes.lower.unrolled import unrolled
+from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes
 from landbridge.passes.lower.vector_window import VectorWindow, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Size, expected_size
@@ -50,6 +54,8 @@ SHORT_BODY, SHORT_TILE = 12, 4
 _COPIES_OF_FUNCTIONS = 2
 #: With more functions in a body, as in the gates of an LSTM, there are no registers for a second copy of it.
 _FEW_FUNCTIONS = 2
+#: The fewest steps of each partial sum.
+_STEPS_OF_A_SUM = 4
 #: Operations of the dialect ``math`` that take one instruction.
 _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
 #: Enough tasks for any number of threads; nothing is divided further.
@@ -65,7 +71,8 @@ class VectorUnit:
     a scalar in memory must be loaded first; otherwise it is a memory operand. ``masks``: a load may be masked.
     ``l1_bytes`` is the size of L1, ``l2_bytes`` that of the caches of one core; 0 if unknown. ``prefetches``: prefetch
     instructions pay. ``narrow_is_cheaper``: multiplying vectors of half the width may take less time; ``two_passes``:
-    it is known to take half. ``unrolls``: long loops are unrolled.
+    it is known to take half. ``unrolls``: long loops are unrolled. ``sums_in_factors``: each sum of products of two
+    vectors takes two registers.
     """
 
     vector_bytes: int
@@ -79,6 +86,11 @@ class VectorUnit:
     narrow_is_cheaper: bool = True
     two_passes: bool = False
     unrolls: bool = False
+    sums_in_factors: bool = False
+
+    def registers_of(self, nest: Nest, lane: int | None) -> int:
+        """Returns the registers for the sums of ``nest`` and what they are computed from."""
+        return self.registers // 2 if self.sums_in_factors and _multiplies_vectors(nest, lane) else self.registers
 
     def l1_columns(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
         """Returns how many columns of ``nest`` stay in L1."""
@@ -118,8 +130,10 @@ class Schedule:
 
     ``transposed``: accesses that are contiguous along the rows are transposed in registers. ``copied``: columns are
     contiguous along the sums, and tasks transpose them when they copy them. ``prefetches``: vectors that all rows share
-    are prefetched. ``prefetches_m``: L1 has capacity for the scalars of the next tile of rows too, which may be
-    prefetched.
+    are prefetched. ``streams``: they may be prefetched into L2 instead. ``prefetches_m``: L1 has capacity for the
+    scalars of the next tile of rows too, which may be prefetched. ``rows_are_lanes``: the lanes of stages after a sum
+    over lanes are the rows of a tile. ``retained``: reads of columns that stay in registers while a task goes from one
+    tile of rows to the next.
     """
 
     lane: int | None
@@ -140,7 +154,10 @@ class Schedule:
     copied: bool = False
     prefetches: bool = False
     prefetches_m: bool = False
+    streams: bool = False
     unrolled: int = 1
+    rows_are_lanes: bool = False
+    retained: tuple[ElementAccess, ...] = ()
 
 
 def schedule(
@@ -192,6 +209,7 @@ def schedule(
             m_dim = lane  # the tile of an elementwise nest is its lane loop, unrolled
     cut = row_cut(nest, m_dim, lane, lanes, repeats=repeats)
     n_extent = tiles_along(nest, n_dim, lane, lanes)
+    rows_are_lanes = horizontal and not cut.once and rows_may_be_lanes(nest, lane, m_dim, lanes)
     iterations, scalars = 1, None
     if machine.by_lane and not horizontal and not shared and copied is None:
         iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
@@ -210,11 +228,17 @@ def schedule(
             cut.pieces,
             cut.most,
             most_n,
-            machine.registers,
+            machine.registers_of(nest, lane),
             iterations,
             beyond_l2,
             scalars or vectors,
             machine.l1_rows(nest, lane, m_dim, reductions),
+            powers_of_two(lanes) if rows_are_lanes else (),
+        )
+        is_plain = iterations == 1 and scalars is None and not (shared or padded or strided or copied is not None)
+        tile = m_tile, n_tile
+        m_tile, n_tile = _tile_in_order(
+            nest, machine, lane, lanes, rows_are_lanes, is_plain, m_dim, n_dim, reductions, tile
         )
     else:
         most = MOST_ROWS
@@ -233,9 +257,13 @@ def schedule(
     for d in reductions:
         work *= expected_size(nest.dims[d].extent)
     m_runs = cut.runs(m_tile)
+    unrolled_by = _unrolled(nest, machine, lane, lanes, horizontal, reductions, (m_runs[0].tile, n_tile))
+    summed = lane if horizontal else None
+    retained = retained_columns(nest, summed, lanes, m_dim, n_dim, reductions, unrolled_by, n_tile, machine.registers)
     two_tiles, partial_sums = 2 * m_runs[0].tile, 1
     if scalars is None and vectors is None:
         partial_sums = _partial_sums(nest, lane, lanes, horizontal, reductions, m_runs[0].tile * n_tile)
+    prefetches = machine.prefetches and expected_size(n_extent) > machine.l1_columns(nest, lane, lanes, reductions)
     return Schedule(
         lane,
         lanes,
@@ -252,10 +280,40 @@ def schedule(
         scalars=scalars,
         vectors=vectors,
         copied=copied is not None,
-        unrolled=unrolled(nest, lane, reductions, m_runs[0].tile) if machine.unrolls and not horizontal else 1,
-        prefetches=machine.prefetches and expected_size(n_extent) > machine.l1_columns(nest, lane, lanes, reductions),
+        unrolled=unrolled_by,
+        prefetches=prefetches,
+        streams=machine.prefetches and not prefetches,
         prefetches_m=machine.prefetches and machine.l1_rows(nest, lane, m_dim, reductions, two_tiles) == two_tiles,
+        rows_are_lanes=rows_are_lanes,
+        retained=retained,
     )
+
+
+def _tile_in_order(
+    nest: Nest,
+    machine: VectorUnit,
+    lane: int | None,
+    lanes: int,
+    rows_are_lanes: bool,
+    is_plain: bool,
+    m_dim: int | None,
+    n_dim: int | None,
+    inner: tuple[int, ...],
+    tile: tuple[int, int],
+) -> tuple[int, int]:
+    """Returns the tile that reads large memory in order, where tiles like ``tile`` would read pieces of it; else
+    ``tile``. ``is_plain``: no padding, windows or copies are in the way.
+    """
+    if lane is None or n_dim is None or not machine.unrolls:
+        return tile
+    registers, l2_bytes = machine.registers, machine.l2_bytes
+    if rows_are_lanes and m_dim is not None:
+        found = retaining_tile(nest, lane, lanes, m_dim, n_dim, tile[1], registers, l2_bytes)
+    elif is_plain and n_dim == lane and lane not in inner:
+        found = streaming_tile(nest, lane, lanes, m_dim, inner, tile, registers, l2_bytes)
+    else:
+        found = None
+    return found or tile
 
 
 def _copied_lane(
@@ -305,9 +363,35 @@ def _partial_sums(
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
         return 1
-    steps = expected_size(nest.dims[last].extent) // (lanes if horizontal else 1)
+    extent = nest.dims[last].extent
+    steps = expected_size(extent) // (lanes if horizontal else 1)
     wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
-    return wanted if steps >= 4 * wanted else 1
+    may_pay = horizontal and may_be_long(extent, wanted * lanes, _STEPS_OF_A_SUM)
+    return wanted if steps >= _STEPS_OF_A_SUM * wanted or may_pay else 1
+
+
+def _unrolled(
+    nest: Nest,
+    machine: VectorUnit,
+    lane: int | None,
+    lanes: int,
+    horizontal: bool,
+    inner: tuple[int, ...],
+    tile: tuple[int, int],
+) -> int:
+    """Returns how many iterations of the last reduction loop are unrolled, for a tile of so many rows and columns."""
+    if not machine.unrolls:
+        return 1
+    if horizontal and lane is not None:
+        return unrolled_along_lanes(nest, lane, lanes, *tile, machine.registers)
+    return unrolled(nest, lane, inner, tile[0])
+
+
+def _multiplies_vectors(nest: Nest, lane: int | None) -> bool:
+    """Returns whether all that the reduction of ``nest`` reads are vectors along ``lane``, none one scalar for it."""
+    main = nest.reduction
+    reads = [] if main is None else [read for read in main.reads if isinstance(read, ElementAccess)]
+    return lane is not None and len(reads) > 1 and all(read.uses(lane) for read in reads)
 
 
 def _functions(nest: Nest) -> int:

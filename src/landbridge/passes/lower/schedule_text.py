@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.register_block import weighed_blocks
 from landbridge.passes.lower.row_cut import row_cut
+from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import Extent, expected_size
@@ -50,6 +51,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             machine.beyond_l2(nest, sched.lane, sched.m_dim),
             sched.scalars or sched.vectors,
             machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
+            powers_of_two(sched.lanes) if sched.rows_are_lanes else (),
         )
     )
     if len(weighed) < 2:

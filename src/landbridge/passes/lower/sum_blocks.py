@@ -40,9 +40,10 @@ def block_of_sums(
     lane = sched.lane if sched.horizontal else None
     dims = [*(d for d in sched.inner if d != lane), *(d for d in sched.inner if d == lane)]
     block, part = longest_block(nest.reduction, sched.inner)
-    iterations = {d: _iterations(nest.dims[d].extent - lows.get(d, 0), block) for d in dims}
+    extents = {d: nest.dims[d].extent - lows.get(d, 0) for d in dims}
     if dims:
-        iterations[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.partial_sums
+        extents[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.partial_sums
+    iterations = {d: _iterations(extent, block) for d, extent in extents.items()}
     below = 1
     for d in reversed(dims):
         if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:

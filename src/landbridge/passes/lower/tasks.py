@@ -29,7 +29,9 @@ from landbridge.passes.lower.scratch import (
     stack_refusal,
     used_temporaries,
 )
+from landbridge.passes.lower.shared_rows import tiles_of_a_block
 from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.streamed_sums import StreamedTasks, streaming
 from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least, ceildiv, expected_size, never_below, product
 
@@ -73,9 +75,12 @@ def may_repeat(nest: Nest) -> bool:
     return not written & (read | nest.loaded())
 
 
-def _grain(count: int, work: int) -> int:
-    """Returns how many iterations form a task, so that it has at least ``TASK_WORK`` operations."""
-    return max(1, min(count, TASK_WORK // max(work, 1)))
+def _grain(count: Extent, work: int) -> int:
+    """Returns how many of ``count`` iterations of ``work`` operations form a task, so that it has at least
+    ``TASK_WORK`` operations, and at least 1; of an open number, whatever is expected, as many may come.
+    """
+    enough = max(1, TASK_WORK // max(work, 1))
+    return max(1, min(count, enough)) if isinstance(count, int) else enough
 
 
 def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> tuple[Index, Index]:
@@ -95,7 +100,7 @@ def _single(
     columns_first: bool,
 ) -> TaskPlan:
     """Emit a PrimFunc of one nest: its tasks are iterations of its outer loops, tiles of columns and chunks of rows."""
-    pieces: list[ColumnTasks | BlockTasks] = []
+    pieces: list[ColumnTasks | BlockTasks | StreamedTasks] = []
     work: Extent = 0
     scratch: SSAValue | None = None
     schedules: list[tuple[Nest, Schedule]] = []
@@ -109,24 +114,28 @@ def _single(
         emitter = NestEmitter(code, nest, sched, buffers, {})
         m_runs = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
-        tile_work = sched.work * sched.lanes
+        tile_work = sched.work * (1 if sched.horizontal else sched.lanes)
         few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < MANY_TASKS
         at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs)
         how = None if sched.copied else row_passes(nest, sched, machine, m_runs)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
         strided = [] if how is not None or at_edges else columns_to_copy(nest, sched, machine)
+        streams = None if sched.copied or how is not None or strided else streaming(nest, sched, machine)
         for n_run in sched.n_runs:
-            if how is not None and scratch is not None:
+            if streams is not None:
+                pieces.append(StreamedTasks(code, nest, sched, streams, m_runs, buffers))
+            elif how is not None and scratch is not None:
                 pieces.append(BlockTasks(code, nest, sched, how, n_run, m_runs, buffers, scratch))
             elif strided:
                 pieces += copying_tasks(code, nest, sched, strided, n_run, buffers, outer, columns_first)
             elif few and at_least(n_run.count, 1) and not at_edges:
+                block = tiles_of_a_block(nest, sched, machine.l1_bytes)
                 for run, padding in m_runs:
-                    chunk = max(
-                        1, min(expected_size(run.count), TASK_WORK // max(tile_work * run.tile * n_run.tile, 1))
-                    )
-                    pieces.append(ColumnTasks(emitter, outer, n_run, [(run, padding)], chunk, columns_first))
+                    columns = n_run.tile * (expected_size(n_run.count) if block else 1)
+                    chunk = _grain(run.count, tile_work * run.tile * columns)
+                    task_rows = [(run, padding)]
+                    pieces.append(ColumnTasks(emitter, outer, n_run, task_rows, chunk, columns_first, block=block))
             else:
                 pieces.append(ColumnTasks(emitter, outer, n_run, m_runs, 0, columns_first))
             tiles = sum(r.count * r.tile for r, _ in m_runs) * n_run.count * n_run.tile

@@ -79,7 +79,7 @@ def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int
     for other in others:
         beyond = _lanes(found)
         mask = [beyond + at if source == other else done[i] for i, (source, at) in enumerate(places)]
-        found = _shuffle(code, found, sources[other], [-1 if lane is None else lane for lane in mask])
+        found = shuffled(code, found, sources[other], [-1 if lane is None else lane for lane in mask])
         done = [i if lane is not None else None for i, lane in enumerate(mask)]
     return found
 
@@ -129,7 +129,7 @@ def _paired(
     for i in range(len(rows)):
         if not i & distance:
             a, b = rows[i], rows[i + distance]
-            result[i], result[i + distance] = _shuffle(code, a, b, low), _shuffle(code, a, b, high)
+            result[i], result[i + distance] = shuffled(code, a, b, low), shuffled(code, a, b, high)
     return result
 
 
@@ -144,15 +144,16 @@ def _concatenated(code: Code, parts: Sequence[SSAValue]) -> SSAValue:
     """Returns the concatenation of vectors of one length, whose number is a power of two."""
     while len(parts) > 1:
         each = 2 * _lanes(parts[0])
-        parts = [_shuffle(code, a, b, range(each)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [shuffled(code, a, b, range(each)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]
 
 
 def _part(code: Code, source: SSAValue, lanes: Iterable[int]) -> SSAValue:
-    return _shuffle(code, source, source, lanes)
+    return shuffled(code, source, source, lanes)
 
 
-def _shuffle(code: Code, a: SSAValue, b: SSAValue, mask: Iterable[int]) -> SSAValue:
+def shuffled(code: Code, a: SSAValue, b: SSAValue, mask: Iterable[int]) -> SSAValue:
+    """Returns a vector of the lanes ``mask`` of ``a`` followed by ``b``; -1 is any lane."""
     lanes = DenseArrayBase.from_list(i64, list(mask))
     return code.add_op(vector.ShuffleOp(a, b, lanes, result_type=vector_type(_vector(a).element_type, len(lanes))))
 

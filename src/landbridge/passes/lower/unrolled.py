@@ -1,4 +1,4 @@
-"""Chooses how many iterations of the last loop of a long sum are unrolled.
+"""Chooses how many iterations of the last loop of a sum are unrolled.
 
 Instructions that control the loop take issue slots. If two threads share a core, each has half of the 5 slots per cycle
 of Ice Lake; 24 multiply-adds and their loads are 41 instructions in 12 cycles.
@@ -12,13 +12,18 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.lane_body import computes_indices
-from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.rows_as_lanes import powers_of_two
 
 #: The unrolled iterations of a long loop, and how many iterations make it long. Loops over 16 channels of a convolution
 #: are as fast without unrolling, or faster.
 _UNROLLED, _MANY_ITERATIONS = 4, 64
 #: The fewest rows of a tile for which unrolling pays.
 _ENOUGH_ROWS = 4
+#: Registers for what a row reads, and for addresses and constants of vectors.
+_OTHER_REGISTERS = 2
+#: The most terms of all sums of a tile that are unrolled where lanes are summed: in part, and as whole rows.
+_MOST_TERMS, MOST_WHOLE_TERMS = 64, 128
 
 
 def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) -> int:
@@ -29,14 +34,36 @@ def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) ->
     main = nest.reduction
     if main is None or not inner:
         return 1
-    between = iterations_between(main, lane, inner[-1])
+    last = inner[-1]
+    between = iterations_between(main, lane, last)
     if m_tile < _ENOUGH_ROWS and between == 1:
         return 1
-    if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
-        return 1  # a body that computes indices has them for one iteration only
-    last = inner[-1]
-    guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
-    if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
+    if not _may_unroll(nest, main, last):
         return 1
     iterations = nest.dims[last].extent
     return _UNROLLED // between * between if isinstance(iterations, int) and iterations >= _MANY_ITERATIONS else 1
+
+
+def unrolled_along_lanes(nest: Nest, lane: int, lanes: int, m_tile: int, n_tile: int, registers: int) -> int:
+    """Returns how many vectors along ``lane``, whose lanes are summed, each row of a tile reads before the next row.
+
+    Memory is then read in longer pieces. Tiles of 8 rows of 256 bytes, one vector of each row after the other, read
+    memory at 17 GB/s, and row by row at 21 to 26 (Zen 4, one core, whose plain reads reach 26). Vectors that rows share
+    must stay in registers meanwhile. Where whole rows are read at once, half of them need not: they then come from L1.
+    With 4 rows, each for 4 columns, that is 7 % faster from memory, and 2 % slower from L3.
+    """
+    main, extent = nest.reduction, nest.dims[lane].extent
+    if main is None or m_tile < 2 or not isinstance(extent, int) or not _may_unroll(nest, main, lane):
+        return 1
+    sums, vectors = m_tile * n_tile, extent // lanes
+    if vectors * n_tile <= registers // 2 and vectors * sums <= MOST_WHOLE_TERMS:
+        return max(vectors, 1)
+    most = min((registers - _OTHER_REGISTERS - sums) // n_tile, _MOST_TERMS // sums)
+    return max((n for n in powers_of_two(most) if vectors % n == 0), default=1) if most > 0 else 1
+
+
+def _may_unroll(nest: Nest, main: Stage, loop: int) -> bool:
+    if combiner(main) is None or len(main.writes) != 1 or computes_indices(main):
+        return False  # a body that computes indices has them for one iteration only
+    guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
+    return not any(g.index.uses(loop) for g in guards) and not any(loop in (b.outer, b.inner) for b in nest.bounds)

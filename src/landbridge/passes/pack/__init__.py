@@ -8,12 +8,17 @@ really differ. Graph inputs and outputs stay plain.
 
 from __future__ import annotations
 
+from landbridge.analysis.free_rows import values_with_free_rows
 from landbridge.ir.module import IRModule
 from landbridge.passes.pack.packer import pack_graph
+from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
 
 
 @register_pass("pack")
 def pack(module: IRModule) -> None:
     """Give convolutions and matrix multiplications blocked layouts, and let their neighbours follow."""
+    in_rows = bool(values_with_free_rows(module))
     pack_graph(module)
+    if in_rows:
+        match_spaces(module)  # plain forms of what lies in rows are in ordinary memory

@@ -8,23 +8,27 @@ from dataclasses import field, replace
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from landbridge.analysis.free_rows import has_free_rows
 from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
-from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, UnpackOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.packing import pack_array
-from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import AnyTensor, VDeviceAttr, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.pack.layout import Layout
 from landbridge.records import record
 
 
 @record(frozen=True)
 class BlockedValues:
-    """The blocked twins of plain values that are visible in a block, and the packed constants of ``module``."""
+    """The blocked twins of plain values that are visible in a block, by value and channels of a block, and the packed
+    constants of ``module``.
+    """
 
     module: IRModule
     copies: CopyPrims
-    twins: ChainMap[SSAValue, SSAValue] = field(default_factory=ChainMap)
+    twins: ChainMap[tuple[SSAValue, int], SSAValue] = field(default_factory=ChainMap)
     constants: dict[tuple[str, Layout], str] = field(default_factory=dict)
 
     def nested(self) -> BlockedValues:
@@ -34,26 +38,46 @@ class BlockedValues:
     def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
         """Returns ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
         pack."""
-        if layout.is_of_channels and value in self.twins:
-            return self.twins[value]
+        twin = self.twins.get((value, layout.tiles[0])) if layout.is_of_channels else None
+        if twin is not None:
+            return twin
         if isinstance(value.owner, ConstantOp):
             symbol = self._packed_constant(value.owner.symbol_name, layout)
             return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
+        if isinstance(value.owner, ToVDeviceOp) and has_free_rows(self.module, vdevice_of(value.type)):
+            packed = self.physical(value.owner.source, layout, before)  # so that only the packed form is moved
+            crossing = ToVDeviceOp(packed, layout.tensor(value.type))
+            set_node_name(crossing, node_name(value.owner))
+            moved = _insert(crossing, before)
+            if layout.is_of_channels:
+                self.twins[value, layout.tiles[0]] = moved
+            return moved
         value = self._transposed(value, layout.order, before)
-        if layout.moves_nothing(shape_of(value.type)):
+        location = vdevice_of(value.type)
+        if has_free_rows(self.module, location):
+            # In ordinary memory: pixels of an image cannot be written lane by lane, as padding is.
+            flat = VDeviceAttr.of(location.index.data)
+            reordered = _insert(PackOp(value, layout.axes, layout.tiles, flat), before)
+        elif layout.moves_nothing(shape_of(value.type)):
             reordered = _insert(ViewOp(value, layout.tensor(value.type)), before)
         else:
             reordered = _insert(PackOp(value, layout.axes, layout.tiles), before)
         if layout.is_of_channels:
-            self.twins[value] = reordered
+            self.twins[value, layout.tiles[0]] = reordered
         return reordered
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
-        """Returns the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin."""
-        view = layout.moves_nothing(shape_of(ty))
+        """Returns the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin.
+
+        If ``value`` lies in rows, the plain form lies in ordinary memory.
+        """
+        in_rows = has_free_rows(self.module, vdevice_of(ty))
+        if in_rows:
+            ty = tensor_type(shape_of(ty), dtype_of(ty), VDeviceAttr.of(vdevice_of(ty).index.data))
+        view = not in_rows and layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         reordered = _insert(op, before)
-        self.twins[reordered] = value
+        self.twins[reordered, layout.tiles[0]] = value
         return reordered
 
     def _packed_constant(self, symbol: str, layout: Layout) -> str:

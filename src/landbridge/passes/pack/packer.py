@@ -11,11 +11,23 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.analysis.axis_classes import AxisClass, axis_classes
+from landbridge.analysis.free_rows import has_free_pixels, has_free_rows
 from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, graphs_in
-from landbridge.ir.module import IRModule, parameters
-from landbridge.ir.op_attributes import node_name
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    ConstantOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    graphs_in,
+    viewed,
+)
+from landbridge.ir.main_attributes import aliases, io_names
+from landbridge.ir.module import IRModule, packed_parameters
+from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
 from landbridge.passes.consumed_constants import ConsumedConstants
@@ -27,6 +39,9 @@ from landbridge.passes.pack.split import split_prim
 from landbridge.passes.pack.unshare import unshare
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
+
+#: The lanes of a pixel of an image: RGBA.
+_PIXEL_LANES = 4
 
 
 def pack_graph(module: IRModule) -> None:
@@ -46,15 +61,26 @@ def _lanes(target: Target) -> int:
     return max(2, target.vector_bits // 32)
 
 
+def _aliased(module: IRModule) -> set[SSAValue]:
+    """Returns the outputs of @main for which the memory of an input is requested."""
+    end = module.main.body.block.last_op
+    assert end is not None  # a block ends in func.return
+    requested = aliases(module.main)
+    named = zip(io_names(module.main)[1], end.operands, strict=False)
+    return {viewed(value) for name, value in named if name in requested}
+
+
 class _Packer:
     def __init__(self, module: IRModule) -> None:
         self._module = module
         self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
         self._narrow = [narrow_is_cheaper(module.target_of(i)) for i in range(len(module.vdevices))]
         self._prims = module.prims()
-        self._parameters = parameters(module)
+        self._parameters = packed_parameters(module)
         self._consumed = ConsumedConstants(module)
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
+        #: What is to be in the memory of an input: all but what a run writes of it is from outside the program.
+        self._states = _aliased(module)
 
     def block(self, block: Block, values: BlockedValues) -> None:
         """Rewrite the operations of ``block``."""
@@ -62,10 +88,11 @@ class _Packer:
             for region in graphs_in(op):
                 self.block(region.block, values.nested())
             if isinstance(op, ViewOp):
-                _view(op, values)
+                for tile in {*self._tiles, _PIXEL_LANES}:
+                    _view(op, tile, values)
             elif isinstance(op, ConcatOp | CallOp):
                 device = vdevice_of(op.results[0].type).index.data
-                tile = self._tiles[device]
+                tile = _PIXEL_LANES if self._is_of_images(op, values) else self._tiles[device]
                 if tile < 2:
                     continue
                 if isinstance(op, ConcatOp):
@@ -73,8 +100,16 @@ class _Packer:
                 else:
                     self._call(op, tile, self._narrow[device], values)
         for op in reversed(list(block.ops)):
-            if isinstance(op, UnpackOp | PackOp | ViewOp) and op.result.first_use is None:
+            if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
                 Rewriter.erase_op(op)
+
+    def _is_of_images(self, op: ConcatOp | CallOp, values: BlockedValues) -> bool:
+        """Returns whether a result of ``op`` is an image whose layout is free, or an operand has a twin with blocks
+        that are the lanes of a pixel.
+        """
+        if any((v, _PIXEL_LANES) in values.twins for v in op.operands):
+            return True
+        return any(has_free_pixels(self._module, vdevice_of(result.type)) for result in op.results)
 
     def _call(self, op: CallOp, tile: int, narrow: bool, values: BlockedValues) -> None:
         if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
@@ -88,11 +123,14 @@ class _Packer:
             return
         arguments = prim.function.body.block.args
         inputs, outputs = arguments[: len(op.inputs)], arguments[len(op.inputs) :]
-        given = list(zip(op.inputs, inputs, strict=True))
-        weights = {a for v, a in given if self._is_weight(v)}
-        blocked = {a for v, a in given if v in values.twins}
+        read = list(zip(op.inputs, inputs, strict=True))
+        weights = {a for v, a in read if self._is_weight(v)}
+        given = {a for v, a in read if self._is_given(viewed(v))}
+        blocked = {a for v, a in read if (v, tile) in values.twins}
+        # What lies in rows is blocked where it can be, so that its readers need no reorder.
+        blocked |= {a for r, a in zip(op.res, outputs, strict=True) if has_free_rows(self._module, vdevice_of(r.type))}
         whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
-        candidate = Candidate(prim, whole, inputs, outputs, weights, blocked, tile, narrow)
+        candidate = Candidate(prim, whole, inputs, outputs, weights, given, blocked, tile, narrow)
         if sums_its_channels(candidate):
             unshared = self._unshared(op)
             if unshared is not None:
@@ -100,8 +138,15 @@ class _Packer:
         elif (blocking := blocking_of(candidate)) is not None:
             self._replace(op, prim, blocking, values)
 
+    def _is_given(self, value: SSAValue) -> bool:
+        """Returns whether ``value`` is from outside the program, all of it or all but what a run writes of a state."""
+        owner = value.owner
+        if isinstance(owner, ConcatOp):
+            return all(isinstance(viewed(operand).owner, Block) for operand in owner.operands)
+        return isinstance(owner, Block) or value in self._states
+
     def _is_weight(self, value: SSAValue) -> bool:
-        """Returns whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
+        """Returns whether ``value`` is a constant, or a parameter that is packed once for each value it gets."""
         while isinstance(value.owner, ToVDeviceOp):
             value = value.owner.source
         return isinstance(value.owner, ConstantOp) or value in self._parameters
@@ -156,30 +201,33 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     """Concatenate channel-blocked parts directly: along pixels always, along channels if every part has only full
     blocks."""
     axis, rank = op.axis.value.data, len(shape_of(op.result.type))
-    if axis < 1 or rank not in (3, 4) or any(v not in values.twins for v in op.inputs):
+    if axis < 1 or rank not in (3, 4) or any((v, tile) not in values.twins for v in op.inputs):
         return
     if vdevice_of(op.result.type).axis_separators:
         return
     if axis == 1 and any(shape_of(v.type)[1] % tile for v in op.inputs):
         return
     layout = Layout.of_channels(rank, tile)
-    new = ConcatOp([values.twins[v] for v in op.inputs], axis, layout.tensor(op.result.type))
+    new = ConcatOp([values.twins[v, tile] for v in op.inputs], axis, layout.tensor(op.result.type))
+    set_node_name(new, node_name(op))
     Rewriter.insert_op(new, InsertPoint.before(op))
     Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])
 
 
-def _view(op: ViewOp, values: BlockedValues) -> None:
+def _view(op: ViewOp, tile: int, values: BlockedValues) -> None:
     """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
 
     Signals of 1-D convolutions have such views.
     """
-    twin = values.twins.get(op.source)
+    twin = values.twins.get((op.source, tile))
     if twin is None or op.first or vdevice_of(op.result.type).axis_separators:
         return
-    source, result, tile = shape_of(op.source.type), shape_of(op.result.type), shape_of(twin.type)[-1]
+    if has_free_rows(values.module, vdevice_of(twin.type)):
+        return  # their rows are not in line
+    source, result = shape_of(op.source.type), shape_of(op.result.type)
     if len(result) not in (3, 4) or source[:2] != result[:2]:
         return
     if [e for e in source[2:] if e != 1] == [e for e in result[2:] if e != 1]:
         view = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
         Rewriter.insert_op(view, InsertPoint.after(op))
-        values.twins[op.result] = view.result
+        values.twins[op.result, tile] = view.result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -14,15 +15,17 @@ from landbridge.passes.lower.access import linearize
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
 from landbridge.records import record
+from landbridge.sizes.size import at_least
 
 
 @record(frozen=True)
 class Candidate:
     """A call that may be blocked: its PrimFunc, and the values of the graph that the call's arguments have.
 
-    ``weights`` are inputs that are constants or parameters, which are packed once for each value they get. ``blocked``
-    are inputs that have a blocked form already. ``tile`` is the number of elements of the target's vector; with
-    ``narrow``, half a vector may take less time to multiply.
+    ``weights`` are inputs that are constants or parameters, which are packed once for each value they get. ``given``
+    are those that come from outside the program, states included: a run would reorder them. ``blocked`` are inputs that
+    have a blocked form already, and outputs whose layout is requested to be blocked. ``tile`` is the number of elements
+    of the target's vector; with ``narrow``, half a vector may take less time to multiply.
     """
 
     prim: PrimView
@@ -30,6 +33,7 @@ class Candidate:
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
     weights: Collection[SSAValue]
+    given: Collection[SSAValue]
     blocked: Collection[SSAValue]
     tile: int
     narrow: bool
@@ -97,11 +101,11 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
 
     Output channels are blocked unless there are fewer than half a tile, or vectors along the pixels of a line are
     fuller. The channels that are summed over are blocked if the data are blocked already, or if the output channels are
-    blocked and there is at least a tile of input channels. A convolution whose output channels are also summed over
-    stays plain.
+    blocked, there is at least a tile of input channels, and the data are more than a short signal. A convolution whose
+    output channels are also summed over stays plain, as does one of each channel by itself on a short signal.
     """
     lanes = c.output_channels
-    if lanes is not None and lanes.reduces:
+    if lanes is not None and (lanes.reduces or _stays_plain(c, weights, lanes)):
         return None
     if lanes is not None and (lanes.extent < c.tile // 2 or _lines_are_fuller(c, weights, lanes.extent)):
         lanes = None
@@ -112,9 +116,30 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
     )
     if summed is not None:
         data = next(a for a in c.inputs if a is not weights and summed.axis_of(a) is not None)
-        if data in c.blocked or (lanes is not None and summed.extent >= c.tile):
+        is_wide = lanes is not None and summed.extent >= c.tile and not _has_short_lines(c, data)
+        if data in c.blocked or is_wide:
             cut = [summed, *cut]
     return _blocked(c, cut, lanes) if cut else None
+
+
+#: Lines of a signal up to here lie in few pages: their vectors are not reordered before they are broadcast.
+_SHORT_LINE = 256
+
+
+def _has_short_lines(c: Candidate, data: SSAValue) -> bool:
+    """Returns whether ``data`` is a signal from outside the program, images of one line, of which few pixels are made.
+
+    Its elements are broadcast from where they are. A window of a stream may be much longer than what a run computes.
+    """
+    pixels = shape_of(c.outputs[0].type)[2:]  # without a height where a view of the result is written
+    is_short = at_least(_SHORT_LINE, prod(pixels))
+    return data in c.given and bool(is_short) and all(n == 1 for n in shape_of(data.type)[2:-1])
+
+
+def _stays_plain(c: Candidate, weights: SSAValue, lanes: AxisClass) -> bool:
+    """Returns whether a convolution of each channel by itself has vectors along its short lines, where they are."""
+    data = next((a for a in c.inputs if a is not weights and lanes.axis_of(a) == 1), None)
+    return data is not None and data not in c.blocked and _has_short_lines(c, data)
 
 
 def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
@@ -185,7 +210,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Returns a blocking of the channels like that of an input which is blocked already; None if there is no such
+    """Returns a blocking of the channels like that of an argument in ``blocked``; None if there is no such
     input.
 
     The channel axis must be a parallel loop of every stage.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from landbridge.errors import PlacementError
@@ -20,15 +21,20 @@ def check_images(module: IRModule) -> None:
     """Raises PlacementError for a tensor that was placed in an image and cannot be one, or has kernels that cannot use
     it.
 
-    The error names node, tensor, request and the legal values.
+    The error names node, tensor, request and the legal values. A tensor of an open program may be too large for some
+    sizes only, which is an error when such a size is bound.
     """
+    for argument, name in zip(module.main.body.block.args, io_names(module.main)[0], strict=False):
+        _check(module, f"input {name!r}", argument)
     for op in module.main.walk():
         if isinstance(op, CallOp | ConstantOp | ToVDeviceOp):
             for value in op.results:
-                _check(module, op, value)
+                _check(module, _created_by(module, op), value)
 
 
-def _check(module: IRModule, op: Operation, value: SSAValue) -> None:
+def _check(module: IRModule, created_by: str, value: SSAValue) -> None:
+    if not isinstance(value.type, TensorType):
+        return
     vdevice = vdevice_of(value.type)
     target, scope = module.target_of(vdevice.index.data), vdevice.scope.data
     if target.form != "grid" or len(vdevice.axis_separators) != _IMAGE_NDIM - 1:
@@ -41,10 +47,18 @@ def _check(module: IRModule, op: Operation, value: SSAValue) -> None:
         reason = limits.refusal(extents, dtype)
     if reason is not None:
         raise PlacementError(
-            f"{_created_by(module, op)}: a tensor of {dtype}{list(shape)} was asked for in scope {scope!r} with axis "
-            f"separators {list(vdevice.axis_separators)}, as an image of {extents[0]} rows of {extents[1]} pixels of "
+            f"{created_by}: {_request(value)}, as an image of {extents[0]} rows of {extents[1]} pixels of "
             f"{extents[2]}: {reason}"
         )
+
+
+def _request(value: SSAValue) -> str:
+    """Returns a text of the tensor, and of where it was placed."""
+    vdevice, shape = vdevice_of(value.type), shape_of(value.type)
+    return (
+        f"a tensor of {dtype_of(value.type)}{list(shape)} was asked for in scope {vdevice.scope.data!r} with axis "
+        f"separators {list(vdevice.axis_separators)}"
+    )
 
 
 def _created_by(module: IRModule, op: Operation) -> str:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.free_rows import has_free_rows
 from landbridge.errors import InputError, PlacementError
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, viewed
 from landbridge.ir.main_attributes import frame_layouts, io_names
@@ -35,7 +36,7 @@ def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
 
 
 def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
-    """Place inputs and outputs at ``places``, by name, where host code uses flat memory of the first vdevice.
+    """Place inputs and outputs at ``places``, by name, where a Session can bind memory of the first vdevice.
 
     Other inputs cross to their placement once, for all users.
     """
@@ -63,7 +64,10 @@ def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
 
 def _may_be_bound_in(module: IRModule, vdevice: VDeviceAttr) -> bool:
     """Returns whether a Session's inputs and outputs can lie in ``vdevice``."""
-    return vdevice.index.data == 0 and not vdevice.axis_separators and module.target_of(0).on_host
+    if vdevice.index.data != 0 or has_free_rows(module, vdevice):
+        return False
+    target = module.target_of(0)
+    return target.on_host or (target.form == "grid" and bool(vdevice.axis_separators))
 
 
 def move_constants(module: IRModule, location_of: Callable[[str], VDeviceAttr | None]) -> None:
@@ -77,6 +81,7 @@ def move_constants(module: IRModule, location_of: Callable[[str], VDeviceAttr | 
 
 class _Mover:
     def __init__(self, module: IRModule, vdevice_of_node: VDeviceOf) -> None:
+        self.module = module
         self.block = module.main.body.block
         self.returned = [vdevice_of(ty) for ty in module.main.function_type.outputs]
         self.vdevices = [vdevice.name for vdevice in module.vdevices]
@@ -119,7 +124,8 @@ class _Mover:
             case _:
                 vdevice = vdevice_of(op.operands[0].type)
                 alone = isinstance(op, ViewOp) or all(vdevice_of(v.type) == vdevice for v in op.operands)
-                in_order = not vdevice.axis_separators or (
+                is_flat = not vdevice.axis_separators and not has_free_rows(self.module, vdevice)
+                in_order = is_flat or (
                     isinstance(op, ConcatOp | ViewOp) and shape_of(op.operands[0].type) == shape_of(op.results[0].type)
                 )
                 return vdevice if alone and in_order else VDeviceAttr.of(vdevice.index.data)

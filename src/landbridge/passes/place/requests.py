@@ -10,7 +10,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from landbridge.errors import PlacementError, TargetError
-from landbridge.executable.parts import TensorSpec, VDevice
+from landbridge.executable.parts import BLOCKED, TensorSpec, VDevice
 from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp, viewed
 from landbridge.ir.main_attributes import io_names, set_place_requests
 from landbridge.ir.module import IRModule, symbol_name
@@ -135,18 +135,24 @@ def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAt
     vdevice = VDevice.parse(wanted) if isinstance(wanted, str) else wanted
     index = _number(module, vdevice, subject)
     target = module.target_of(index)
+    separators = vdevice.axis_separators
+    if separators == BLOCKED and not target.memory:
+        raise PlacementError(
+            f"{subject}: target {target.kind!r} describes no memory to choose a layout by; give axis separators, or a "
+            "Target with memory=, as Target.from_device returns it"
+        )
     if target.memory:
         try:
             kind = target.memory_kind(vdevice.scope)
         except TargetError as error:
             raise PlacementError(f"{subject}: {error}") from error
-        if len(vdevice.axis_separators) != kind.ndim - 1:
+        if separators != BLOCKED and len(separators) != kind.ndim - 1:
             raise PlacementError(
-                f"{subject}: {len(vdevice.axis_separators)} axis separators for scope {kind.scope!r}, which has "
+                f"{subject}: {len(separators)} axis separators for scope {kind.scope!r}, which has "
                 f"{kind.ndim} dimension{'s' * (kind.ndim > 1)}; legal: {kind.ndim - 1}, the axis that begins each "
-                "dimension but the first"
+                f"dimension but the first{', or [blocked], with which the compiler chooses' * (kind.ndim > 1)}"
             )
-    return VDeviceAttr.of(index, vdevice.scope, vdevice.axis_separators)
+    return VDeviceAttr.of(index, vdevice.scope, () if separators == BLOCKED else separators)
 
 
 def _number(module: IRModule, wanted: VDevice, subject: str) -> int:

@@ -27,6 +27,14 @@ def check_usable(module: IRModule, requests: Requests) -> None:
         if isinstance(op, CallOp):
             for value in (*op.inputs, *op.res):
                 _check_addressable(module, op, value)
+    check_rows_usable(module)
+
+
+def check_rows_usable(module: IRModule) -> None:
+    """Raises PlacementError where a kernel of a grid would get memory in rows that is no image."""
+    for op in module.main.walk():
+        if isinstance(op, CallOp):
+            for value in (*op.inputs, *op.res):
                 _check_no_rows(module, op, value)
 
 

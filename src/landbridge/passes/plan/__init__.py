@@ -1,7 +1,8 @@
 """Memory planning: every buffer of @main gets a location in a storage of its vdevice and scope.
 
-A flat scope gets one storage, with buffers at byte offsets. A scope of rows gets one storage too, in which buffers take
-whole rows. In scopes of more dimensions an object is reused as a whole, by buffers of one type.
+A flat scope gets one storage, with buffers at byte offsets; where a launch takes no space twice, a storage holds one
+buffer at a time. A scope of rows gets one storage too, in which buffers take whole rows. In scopes of more dimensions
+an object is reused as a whole, by buffers of one type.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import set_plan_quality
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import MemoryKind
-from landbridge.passes.plan.storages import Solution, solve
+from landbridge.passes.plan.argument_check import check_arguments
+from landbridge.passes.plan.solution import Solution
+from landbridge.passes.plan.storages import solve
 from landbridge.passes.registry import register_pass
 
 
@@ -43,6 +46,7 @@ def plan(module: IRModule) -> None:
             ) from error
         for allocs, solution in solved:
             put_in_storage(block, scope.kind, allocs, solution)
+    check_arguments(module)
 
 
 def put_in_storage(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: Solution) -> None:

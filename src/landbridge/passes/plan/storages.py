@@ -5,57 +5,45 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import cast
 
 from landbridge import planner
 from landbridge.analysis.scopes import Alloc, Scope, round_up
 from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import PreparedOp
-from landbridge.ir.types import dtype_of, item_bytes
-from landbridge.records import record
-from landbridge.shapes.physical import nd_bytes
-from landbridge.sizes.size import Extent, Size, at_least, expected_size
-
-
-@record(frozen=True)
-class Solution:
-    """A storage of ``nbytes`` (with extents ``shape`` unless it is flat) and the byte offset of each buffer in it."""
-
-    nbytes: Extent
-    offsets: tuple[Extent, ...]
-    lower_bound: int
-    proved_optimal: bool
-    shape: tuple[int, ...] = ()
-    dtype: str = "uint8"
-
-
-#: The buffers of one storage, and their locations in it.
-Storage: TypeAlias = tuple[Sequence[Alloc], Solution]
+from landbridge.ir.types import item_bytes
+from landbridge.passes.plan.objects import in_objects, in_open_objects, in_spaces
+from landbridge.passes.plan.solution import Solution, Storage
+from landbridge.sizes.size import Size, at_least, expected_size, least
 
 
 def solve(scope: Scope) -> Iterator[Storage]:
     """Yields the storages of a scope, each with the buffers that it holds; raises PlanError if they do not fit."""
     _check_each(scope)
-    if scope.free is not None and scope.free < 0:
+    if scope.free is not None and at_least(scope.free, 0) is False:
         raise PlanError(
             "the weights, inputs and outputs placed there do not fit; place fewer of them there, or name a scope for "
             "weights in spill="
         )
     if not scope.allocs:
         return
-    if scope.kind.ndim == 1:
+    if scope.kind.one_tensor_per_space and scope.kind.ndim == 1:
+        yield from in_spaces(scope)
+    elif scope.kind.ndim == 1:
         yield scope.allocs, _in_bytes(scope)
+    elif any(isinstance(extent, Size) for alloc in scope.allocs for extent in alloc.extents):
+        yield from in_open_objects(scope)
     elif scope.kind.ndim == 2:
         yield from _in_rows(scope)
     else:
-        yield from _in_objects(scope)
+        yield from in_objects(scope)
 
 
 def _in_bytes(scope: Scope) -> Solution:
     kind = scope.kind
-    # Tensors of a kind that is not coherent do not share a granule: a barrier for one would affect the other.
-    granule = kind.coherence_granule
+    # Tensors share no granule of barriers or copies: those for one would affect the other.
+    granule = max(kind.coherence_granule, kind.copy_granule)
     alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
     sizes = [round_up(alloc.nbytes, granule) for alloc in scope.allocs]
     is_open = any(isinstance(size, Size) for size in sizes)
@@ -92,10 +80,11 @@ def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool])
 
 
 def _check_each(scope: Scope) -> None:
+    """Raises PlanError for a tensor that no kernel takes; of one whose size a run decides, the smallest counts."""
     limit = scope.kind.max_binding_bytes
     for alloc in scope.allocs:
         nbytes = alloc.nbytes
-        if limit is not None and not at_least(limit, nbytes):
+        if limit is not None and least(nbytes) > limit:
             raise PlanError(
                 f"tensor {alloc.name!r} has {nbytes} bytes, and a kernel's argument there at most {limit}; place it in "
                 "another scope, or compile for smaller shapes"
@@ -146,35 +135,6 @@ def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
         proved_optimal=found.peak == found.lower_bound,
         shape=(found.peak, width),
     )
-
-
-def _in_objects(scope: Scope) -> Iterator[Storage]:
-    """Yields one storage for each object of device memory that the scope needs, with the buffers that use it.
-
-    Buffers whose lives do not overlap may share an object; each begins at byte 0 of it. Raises PlanError if the objects
-    take more than the scope's free bytes.
-    """
-    requests = [
-        planner.ObjectRequest(
-            name,
-            alloc.extents,
-            dtype_of(alloc.op.memref.type),
-            item_bytes(alloc.op.memref.type),
-            alloc.life.first,
-            alloc.life.last + 1,
-        )
-        for name, alloc in zip(scope.names, scope.allocs, strict=True)
-    ]
-    found = planner.plan_objects(requests)
-    sizes = [nd_bytes(scope.kind, shape, dtype) for shape, dtype in found.objects]
-    if scope.free is not None and sum(sizes) > scope.free:
-        raise PlanError(
-            f"{len(sizes)} objects of {sum(sizes)} bytes in all are placed there, and {scope.free} bytes are free; "
-            "place fewer tensors there, or compile for smaller shapes"
-        )
-    for number, ((shape, dtype), nbytes) in enumerate(zip(found.objects, sizes, strict=True)):
-        users = [a for name, a in zip(scope.names, scope.allocs, strict=True) if found.uses[name] == number]
-        yield users, Solution(nbytes, (0,) * len(users), nbytes, True, shape, dtype)
 
 
 def _least(*limits: int | None) -> int | None:

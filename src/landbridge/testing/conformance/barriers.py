@@ -12,12 +12,72 @@ from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _LEAST = 4096
 _READING: tuple[AccessMode, ...] = ("r", "rw")
+#: Modes of an access, and of one that begins while it is open.
+_NESTED: tuple[tuple[AccessMode, AccessMode], ...] = (("w", "w"), ("rw", "r"), ("rw", "rw"), ("r", "w"), ("w", "rw"))
 _WRITING: tuple[AccessMode, ...] = ("w", "rw")
 #: Ranges that are no multiple of anything, first byte and size, and one in another page than the first.
 _ODD = ((0, 1), (1, 3), (63, 2), (77, 130), (4095, 2), (5000, 301))
 
 
-class BarrierConformance(ConformanceCase):
+class BarrierCase(ConformanceCase):
+    """A test of both sides' accesses to one space."""
+
+    def _step(self, kind: MemoryKind) -> int:
+        """Returns the number of bytes that can be flushed separately: whole granules."""
+        if kind.coherence_granule > 1 << 20:
+            self.skip("flushes whole allocations")
+        return max(64, kind.coherence_granule)
+
+    def _size(self, kind: MemoryKind) -> int:
+        return max(2 * _LEAST, 8 * self._step(kind))
+
+    def _seen(self, kind: MemoryKind, nbytes: int, seed: int) -> Space:
+        """Returns a space that the device filled with a pattern, which the host's caches hold since it was read."""
+        space = self.alloc(nbytes, kind.scope)
+        self._device_writes(space, nbytes, seed)
+        self._look(space, 0, nbytes, "r")
+        return space
+
+    def _device_writes(self, space: Space, nbytes: int, seed: int) -> None:
+        staged = self.alloc(nbytes)
+        self.write(staged, pattern(nbytes, seed))
+        self.wait(self.copy(Region(staged), Region(space), nbytes))
+        self.free(staged)
+
+    def _device_writes_around(self, space: Space, start: int, nbytes: int, size: int, seed: int) -> None:
+        """Writes as ``_device_writes`` does, except for ``nbytes`` bytes from ``start`` on, which the host is using."""
+        staged = self.alloc(size)
+        self.write(staged, pattern(size, seed))
+        for first, last in ((0, start), (start + nbytes, size)):
+            self.wait(self.copy(Region(staged, first), Region(space, first), last - first))
+        self.free(staged)
+
+    def _device_reads(self, space: Space, nbytes: int) -> bytes:
+        staged = self.alloc(nbytes)
+        self.wait(self.copy(Region(space), Region(staged), nbytes))
+        found = self.read(staged, nbytes)
+        self.free(staged)
+        return found
+
+    def _look(self, space: Space, start: int, nbytes: int, mode: AccessMode) -> bytes:
+        barriers = self.device.capability(HostBarriers)
+        if barriers is not None:
+            barriers.begin_host_access(Region(space, start), nbytes, mode)
+        found = ctypes.string_at(self.host_address(space) + start, nbytes)
+        if barriers is not None:
+            barriers.end_host_access(Region(space, start), nbytes, mode)
+        return found
+
+    def _host_writes(self, space: Space, start: int, content: bytes, mode: AccessMode) -> None:
+        barriers = self.device.capability(HostBarriers)
+        if barriers is not None:
+            barriers.begin_host_access(Region(space, start), len(content), mode)
+        ctypes.memmove(self.host_address(space) + start, content, len(content))
+        if barriers is not None:
+            barriers.end_host_access(Region(space, start), len(content), mode)
+
+
+class BarrierConformance(BarrierCase):
     """Tests ``begin_host_access`` and ``end_host_access``; a coherent kind may make them no-ops, or lack them."""
 
     def test_the_host_sees_what_the_device_wrote(self) -> None:
@@ -76,6 +136,65 @@ class BarrierConformance(ConformanceCase):
             wanted[100:110] = b"\x5a" * 10
             found = self._device_reads(space, _LEAST)
             expect(found == bytes(wanted), f"an access rw of {kind.scope!r} brought old bytes back, or lost its own")
+
+    def test_the_rest_of_a_granule_stays(self) -> None:
+        """Mode rw is for part of a granule, too: what the device wrote to the rest of it stays."""
+        for kind in self.host_kinds():
+            step, size = self._step(kind), self._size(kind)
+            for start, nbytes in ((step + 1, 3), (2 * step - 2, 4), (4 * step - 1, 1), (5 * step, step + 7)):
+                space = self._seen(kind, size, 1)  # the host's caches hold pattern 1
+                self._device_writes(space, size, 2)
+                self._host_writes(space, start, b"\x5a" * nbytes, "rw")
+                found, wanted = self._device_reads(space, size), bytearray(pattern(size, 2))
+                wanted[start : start + nbytes] = b"\x5a" * nbytes
+                subject = f"an access rw of {nbytes} bytes at {start} of {kind.scope!r}"
+                expect(found[start : start + nbytes] == b"\x5a" * nbytes, f"{subject} lost what the host wrote")
+                expect(found == bytes(wanted), f"{subject} lost what the device had written to the rest of a granule")
+                self.free(space)
+
+    def test_nested_accesses(self) -> None:
+        """Accesses of one space may be open at a time, in any order of their ends: each is of its own bytes."""
+        for kind in self.host_kinds():
+            barriers = self.ability(HostBarriers)
+            step, size = self._step(kind), self._size(kind)
+            first, second = 0, 4 * step
+            for outer, inner in _NESTED:
+                for crossed in (False, True):
+                    space = self._seen(kind, size, 1)
+                    self._device_writes(space, size, 2)
+                    begins = ((first, outer), (second, inner))
+                    barriers.begin_host_access(Region(space, first), step, outer)
+                    self._host_writes_when(space, first, step, outer)
+                    barriers.begin_host_access(Region(space, second), step, inner)
+                    for start, mode in begins if crossed else reversed(begins):
+                        address = self.host_address(space) + start
+                        seen = ctypes.string_at(address, step)
+                        wanted = pattern(size, 2)[start : start + step]
+                        subject = f"while accesses {outer} and {inner} of {kind.scope!r} are open, the host"
+                        expect(mode != "r" or seen == wanted, f"{subject} reads old bytes at {start}")
+                        if start == second:
+                            self._host_writes_when(space, start, step, mode)
+                        barriers.end_host_access(Region(space, start), step, mode)
+                    content = bytearray(pattern(size, 2))
+                    for start, mode in begins:
+                        if mode != "r":
+                            content[start : start + step] = b"\x5a" * step
+                    found = self._device_reads(space, size)
+                    for start, mode in begins:
+                        same = found[start : start + step] == content[start : start + step]
+                        order = "in the order in which they began" if crossed else "the inner one first"
+                        expect(
+                            same,
+                            f"the device does not see what the host wrote at {start} in mode {mode!r}: accesses "
+                            f"{outer} and {inner} of one space of {kind.scope!r} ended {order}",
+                        )
+                    expect(found == bytes(content), f"nested accesses of {kind.scope!r} changed other bytes")
+                    self.free(space)
+
+    def _host_writes_when(self, space: Space, start: int, nbytes: int, mode: str) -> None:
+        """Writes where ``mode`` writes, in an access that is open."""
+        if mode != "r":
+            ctypes.memset(self.host_address(space) + start, 0x5A, nbytes)
 
     def test_a_flush_leaves_the_neighbours(self) -> None:
         """end_host_access flushes these bytes and no others: what the device wrote beside them stays."""
@@ -175,57 +294,3 @@ class BarrierConformance(ConformanceCase):
             ends = sorted((address, address + _LEAST) for address in before)
             disjoint = all(first[1] <= second[0] for first, second in pairwise(ends))
             expect(disjoint, f"addresses of two spaces of {kind.scope!r} overlap: {before}")
-
-    def _step(self, kind: MemoryKind) -> int:
-        """Returns the number of bytes that can be flushed separately: whole granules."""
-        if kind.coherence_granule > 1 << 20:
-            self.skip("flushes whole allocations")
-        return max(64, kind.coherence_granule)
-
-    def _size(self, kind: MemoryKind) -> int:
-        return max(2 * _LEAST, 8 * self._step(kind))
-
-    def _seen(self, kind: MemoryKind, nbytes: int, seed: int) -> Space:
-        """Returns a space that the device filled with a pattern, which the host's caches hold since it was read."""
-        space = self.alloc(nbytes, kind.scope)
-        self._device_writes(space, nbytes, seed)
-        self._look(space, 0, nbytes, "r")
-        return space
-
-    def _device_writes(self, space: Space, nbytes: int, seed: int) -> None:
-        staged = self.alloc(nbytes)
-        self.write(staged, pattern(nbytes, seed))
-        self.wait(self.copy(Region(staged), Region(space), nbytes))
-        self.free(staged)
-
-    def _device_writes_around(self, space: Space, start: int, nbytes: int, size: int, seed: int) -> None:
-        """Writes as ``_device_writes`` does, except for ``nbytes`` bytes from ``start`` on, which the host is using."""
-        staged = self.alloc(size)
-        self.write(staged, pattern(size, seed))
-        for first, last in ((0, start), (start + nbytes, size)):
-            self.wait(self.copy(Region(staged, first), Region(space, first), last - first))
-        self.free(staged)
-
-    def _device_reads(self, space: Space, nbytes: int) -> bytes:
-        staged = self.alloc(nbytes)
-        self.wait(self.copy(Region(space), Region(staged), nbytes))
-        found = self.read(staged, nbytes)
-        self.free(staged)
-        return found
-
-    def _look(self, space: Space, start: int, nbytes: int, mode: AccessMode) -> bytes:
-        barriers = self.device.capability(HostBarriers)
-        if barriers is not None:
-            barriers.begin_host_access(Region(space, start), nbytes, mode)
-        found = ctypes.string_at(self.host_address(space) + start, nbytes)
-        if barriers is not None:
-            barriers.end_host_access(Region(space, start), nbytes, mode)
-        return found
-
-    def _host_writes(self, space: Space, start: int, content: bytes, mode: AccessMode) -> None:
-        barriers = self.device.capability(HostBarriers)
-        if barriers is not None:
-            barriers.begin_host_access(Region(space, start), len(content), mode)
-        ctypes.memmove(self.host_address(space) + start, content, len(content))
-        if barriers is not None:
-            barriers.end_host_access(Region(space, start), len(content), mode)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, NoReturn, TypeVar
 from unittest import SkipTest
 
 from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import AcquiredScopes, HostBarriers, HostMemory, PeerCopy
+from landbridge.device.protocols import AcquiredScopes, HostBarriers, HostMemory, PeerCopy, Streams
 from landbridge.device.registry import device as find_device
 from landbridge.errors import OutOfMemoryError, ScopeBusyError
 from landbridge.identity_map import IdentityMap
@@ -19,6 +19,10 @@ from landbridge.memory_kind import MemoryKind
 
 _Ability = TypeVar("_Ability")
 _LARGE_OFFSET = 3 << 16  # bytes
+_COPIES = 12
+#: Bytes of a copy that takes its time; the next where a device may be done before the host's call is.
+LONGER = (1 << 22, 1 << 25, 1 << 28)
+_ROUNDS = 4
 
 
 def expect(condition: bool, otherwise: str) -> None:
@@ -65,12 +69,15 @@ class ConformanceCase:
         # and free at once. Those of the host are freed last.
         self._taken: IdentityMap[Space, int] = IdentityMap()
         self._of_host: list[Space] = []
+        self._streams: list[Stream] = []
         self.fills_memory = False
         self._acquired: list[str] = []
         self.acquire_scopes()
 
     def teardown_method(self, method: object = None) -> None:
-        """Frees the spaces that the test did not free, and releases the scopes."""
+        """Frees the streams and spaces that the test did not free, and releases the scopes."""
+        while self._streams:
+            self.ability(Streams).free_stream(self._streams.pop())
         while self._taken:
             space, _ = self._taken.popitem()
             space.device.api.free_data_space(space)
@@ -114,9 +121,43 @@ class ConformanceCase:
         """Returns whether the device is the host itself, with a sanitizer around it or not."""
         return self.device.name == host_device().name
 
+    @contextmanager
+    def streams(self, count: int) -> Iterator[Sequence[Stream | None]]:
+        """Makes so many streams for the block, and frees them at its end; all are None where the device has one queue.
+
+        Tests have no more than four at a time, as devices may have few.
+        """
+        api = self.device.capability(Streams)
+        if api is None:
+            yield [None] * count
+            return
+        created: list[Stream] = []
+        try:
+            for _ in range(count):
+                created.append(api.create_stream(self.device.index))
+            yield created
+        finally:
+            for stream in created:
+                api.free_stream(stream)
+
+    def new_stream(self) -> Stream:
+        """Returns a stream, which is freed at the end of the test; skips the test where the device makes none."""
+        stream = self.ability(Streams).create_stream(self.device.index)
+        self._streams.append(stream)
+        return stream
+
     def flat_scopes(self) -> list[str]:
         """Returns the scopes of one dimension."""
         return [scope for scope, kind in self.device.memory_kinds.items() if kind.ndim == 1]
+
+    @property
+    def granule(self) -> int:
+        """Returns the bytes that copies of scope global are multiples of."""
+        return self.device.memory_kind().copy_granule
+
+    def whole_granules(self, nbytes: int) -> int:
+        """Returns ``nbytes``, rounded up to what the device copies."""
+        return -(-nbytes // self.granule) * self.granule
 
     def host_kinds(self) -> list[MemoryKind]:
         """Returns the flat kinds the host reads and writes; skips the test where there is none."""
@@ -181,6 +222,15 @@ class ConformanceCase:
         del self._taken[space]
         self.api.free_data_space(space)
 
+    @contextmanager
+    def freed_after(self) -> Iterator[None]:
+        """Frees, at the end of the block, the spaces that the block allocates."""
+        before = len(self._taken)
+        yield
+        while len(self._taken) > before:
+            space, _ = self._taken.popitem()
+            self.api.free_data_space(space)
+
     def host(self, content: bytes) -> Space:
         """Returns a space of host memory that holds ``content``."""
         cpu = host_device()
@@ -224,6 +274,46 @@ class ConformanceCase:
     ) -> Event | None:
         """Queues a copy and returns its event."""
         return self.api.copy_data_from_to(src, dst, nbytes, stream, keep_alive)
+
+    def pending(self, nbytes: int) -> Event | None:
+        """Queues as ``busy`` does; returns None where the device is done by now. Skips the test where it always is."""
+        event = self.busy(nbytes=nbytes)
+        if event is None:
+            self.skip("does what it is given before it returns")
+        return None if event.query() else event
+
+    def busy(self, stream: Stream | None = None, nbytes: int = LONGER[0]) -> Event | None:
+        """Queues copies of ``nbytes`` that take a while; returns the event of the last."""
+        nbytes = min(nbytes, self.capacity() // 8)
+        return self.busy_on(nbytes, (self.alloc(nbytes), self.alloc(nbytes)), stream)
+
+    def busy_on(self, nbytes: int, pair: tuple[Space, Space], stream: Stream | None = None) -> Event | None:
+        """Queues as ``busy`` does copies between the two spaces of ``pair``."""
+        event = None
+        for number in range(_COPIES):
+            event = self.copy(Region(pair[number % 2]), Region(pair[1 - number % 2]), nbytes, stream)
+        return event
+
+    def expect_at_once(self, share: Callable[[int], float | None], subject: str) -> None:
+        """Fails the test unless a call takes less than half of the time that queued copies take.
+
+        ``share`` makes the call while copies of so many bytes are queued, and returns its seconds over all; None where
+        the copies were done before. A busy host may stop between any two lines: the call has several tries, and then
+        longer copies. Skips the test where the device is always done before.
+        """
+        found: list[float] = []
+        for nbytes in LONGER:
+            for _ in range(_ROUNDS):
+                with self.freed_after():
+                    measured = share(min(nbytes, self.capacity() // 8))
+                if measured is None:
+                    break
+                if measured < 0.5:
+                    return
+                found.append(measured)
+        if not found:
+            self.skip("does what it is given before it returns")
+        expect(False, f"{subject} took {min(found):.0%} of the time that queued work took")
 
     def wait(self, event: Event | None) -> None:
         """Waits for ``event``; None is complete."""

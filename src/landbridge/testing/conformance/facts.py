@@ -37,6 +37,15 @@ def _is_names(value: object) -> bool:
     return type(value) is tuple and all(type(name) is str for name in value)
 
 
+def _is_extents(value: object) -> bool:
+    return type(value) is tuple and len(value) == 3 and all(map(_is_number, value))
+
+
+def _is_power_of_two(value: object) -> bool:
+    return type(value) is int and value > 0 and not value & (value - 1)
+
+
+_CLOCK = (_is_clock, "an int of hertz, from 1 MHz to 100 GHz")
 _TEXT = (_is_text, "a str that is not empty")
 #: What is legal for an attribute, and in words; for those not named here, an int over 0.
 _ATTRIBUTES: dict[DeviceAttr, tuple[Callable[[object], bool], str]] = {
@@ -44,7 +53,12 @@ _ATTRIBUTES: dict[DeviceAttr, tuple[Callable[[object], bool], str]] = {
     DeviceAttr.VENDOR: _TEXT,
     DeviceAttr.DRIVER_VERSION: _TEXT,
     DeviceAttr.AVAILABLE_MEMORY: (_is_bytes_left, "an int, at least 0"),
-    DeviceAttr.MAX_CLOCK_HZ: (_is_clock, "an int of hertz, from 1 MHz to 100 GHz"),
+    DeviceAttr.API_VERSION: _TEXT,
+    DeviceAttr.MAX_CLOCK_HZ: _CLOCK,
+    DeviceAttr.MEMORY_CLOCK_HZ: _CLOCK,
+    DeviceAttr.MAX_BLOCK_DIMENSIONS: (_is_extents, "a tuple of three int over 0"),
+    DeviceAttr.SUBGROUP_SIZE: (_is_power_of_two, "an int, a power of two"),
+    DeviceAttr.IMAGE_PITCH_BYTES: (_is_power_of_two, "an int, a power of two"),
     DeviceAttr.FEATURES: (_is_names, "a tuple of str"),
 }
 
@@ -87,6 +101,12 @@ class FactConformance(ConformanceCase):
         total, left = (self._attribute(attr) for attr in (DeviceAttr.TOTAL_MEMORY, DeviceAttr.AVAILABLE_MEMORY))
         if isinstance(total, int) and isinstance(left, int):
             expect(left <= total, f"{left} bytes of memory are available, and {total} are all there are")
+        threads, extents = (
+            self._attribute(attr) for attr in (DeviceAttr.MAX_THREADS_PER_BLOCK, DeviceAttr.MAX_BLOCK_DIMENSIONS)
+        )
+        if isinstance(threads, int) and isinstance(extents, tuple):
+            along = f"a block may have {threads} threads, and {extents} along x, y and z"
+            expect(max(extents) <= threads, along)
 
     def test_attributes_stay(self) -> None:
         """What a device is does not change: its attributes, but AVAILABLE_MEMORY, and memory kinds stay the same."""

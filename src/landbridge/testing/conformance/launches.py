@@ -42,8 +42,9 @@ class LaunchConformance(KernelCase):
         modules, image = self.ability(DeviceModules), self.image()
         broken = b"\xff\xfe no module \0" * 8
         call = lambda: modules.load_module(self.device.index, broken, image.format, image.options)  # noqa: E731
+        self._expect_difference(self.kernel(), 1, "a module that was loaded before any other")
         expect_raises(KernelBuildError, call, "a module of bytes that mean nothing")
-        self._expect_difference(self.kernel(), 1)
+        self._expect_difference(self.kernel(), 1, "a module that was loaded after one that was refused")
 
     def test_launch(self) -> None:
         """launch: the kernel computes what the code generator was given, and writes nothing else."""
@@ -77,8 +78,32 @@ class LaunchConformance(KernelCase):
             found = self.read(regions[2].space, NBYTES, large_offset)
             expect(found == minus(float32_bytes(1), float32_bytes(2)), f"a launch at offset {large_offset} is wrong")
 
+    def test_launch_at_any_offset(self) -> None:
+        """offset_alignment: a Region among the arguments may begin at any multiple of it, in each argument."""
+        kernel, unit = self.kernel(), max(4, self.device.memory_kind().offset_alignment)
+        size = 8 * unit + NBYTES
+        for multiple in (1, 3, 5, 8):
+            for moved in range(3):
+                spaces = [self.operand(pattern(size, seed)) for seed in (1, 2, 3)]
+                offsets = [multiple * unit if number == moved else 0 for number in range(3)]
+                regions = [Region(space, offset) for space, offset in zip(spaces, offsets, strict=True)]
+                for region, seed in zip(regions[:2], (4, 11), strict=True):
+                    self.write(region.space, float32_bytes(seed), region.byte_offset)
+                self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
+                found, wanted = self.read(spaces[2], size), bytearray(pattern(size, 3))
+                wanted[offsets[2] : offsets[2] + NBYTES] = minus(float32_bytes(4), float32_bytes(11))
+                expect(
+                    found == bytes(wanted),
+                    f"a launch whose argument {moved} begins at {multiple * unit} is wrong, and the kind says that "
+                    f"multiples of {self.device.memory_kind().offset_alignment} are legal",
+                )
+                for space in spaces:
+                    self.free(space)
+
     def test_operands_of_one_space(self) -> None:
-        """Arguments may be parts of one space."""
+        """Arguments may be parts of one space, unless its kind says one_tensor_per_space."""
+        if self.device.memory_kind().one_tensor_per_space:
+            self.skip("takes no space twice in a launch, and says so")
         kernel = self.kernel()
         step = -(-NBYTES // (unit := self.device.memory_kind().offset_alignment)) * unit
         space = self.operand(pattern(2 * step + 2 * NBYTES, 4))
@@ -158,6 +183,7 @@ class LaunchConformance(KernelCase):
     def test_launch_of_what_there_is_not(self) -> None:
         """launch raises DeviceError for a function there is not, and work goes on after it."""
         kernel = self.kernel()
+        self._expect_difference(kernel, 1, "a kernel that is launched before any other")
         launch = kernel.sequence.launches[0]
         y = self.operand(float32_bytes(1))
         args: list[object] = [Region(y) for _ in launch.args]
@@ -166,16 +192,18 @@ class LaunchConformance(KernelCase):
         )
         expect_raises(DeviceError, call, "a launch of 'no_such_kernel'")
         expect(self.read(y, NBYTES) == float32_bytes(1), "a launch of no kernel wrote something")
-        self._expect_difference(kernel, 2)
+        self._expect_difference(kernel, 2, "a kernel that is launched after a launch was refused")
 
     def test_modules_are_separate(self) -> None:
         """load_module: each is a module of its own, which others that come and go leave alone."""
-        first, second = self.kernel(), self.kernel()
-        self._expect_difference(first, 1)
-        self._expect_difference(second, 2)
+        first = self.kernel()
+        self._expect_difference(first, 1, "a module, the only one,")
+        second = self.kernel()
+        self._expect_difference(first, 1, "the first of two modules")
+        self._expect_difference(second, 2, "the second of two modules")
         del first
-        self._expect_difference(self.kernel(), 3)
-        self._expect_difference(second, 4)
+        self._expect_difference(self.kernel(), 3, "a module that was loaded after another was dropped")
+        self._expect_difference(second, 4, "a module that was loaded before another was dropped")
 
     def test_modules_have_their_own_code(self) -> None:
         """load_module: modules whose functions have the same names compute each what its own code says."""
@@ -222,12 +250,12 @@ class LaunchConformance(KernelCase):
                 "launches of threads were mixed up",
             )
 
-    def _expect_difference(self, kernel: SuiteKernel, seed: int) -> None:
+    def _expect_difference(self, kernel: SuiteKernel, seed: int, subject: str) -> None:
         a, b, y = self.operand(float32_bytes(seed)), self.operand(float32_bytes(seed + 5)), self.operand(bytes(NBYTES))
         self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
         expect(
             self.read(y, NBYTES) == minus(float32_bytes(seed), float32_bytes(seed + 5)),
-            "a module does not compute any more",
+            f"{subject} computes something else than a difference",
         )
 
     def _as_it_is_now(self, space: Space) -> bytes:

@@ -12,13 +12,39 @@ _BYTES = 4096
 _LIVES = 3
 
 
-class LifecycleConformance(ConformanceCase):
+class LifecycleCase(ConformanceCase):
+    """A test that ends lives of an instance."""
+
+    def _own_lifecycle(self) -> Lifecycle:
+        lifecycle = self.ability(Lifecycle)
+        if self.is_host():
+            self.skip("is the host, which the whole process lives on")
+        if not self.separate_process:
+            self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
+        self.release_scopes()  # an instance must not end while a scope is acquired
+        return lifecycle
+
+    def _release(self) -> None:
+        """Forgets the spaces of an instance that ends."""
+        self._taken.clear()
+
+    def _try_it(self, seed: int, when: str = "in its next life") -> None:
+        """Fails unless memory and copies work."""
+        source, target = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(source, pattern(_BYTES, seed))
+        self.wait(self.copy(Region(source), Region(target), _BYTES))
+        expect(self.read(target, _BYTES) == pattern(_BYTES, seed), f"the instance does not copy {when}")
+        self.free(source)
+        self.free(target)
+
+
+class LifecycleConformance(LifecycleCase):
     """Tests ``open``, ``close`` and ``reset``."""
 
     def test_reopen(self) -> None:
         """close, then open: the next life begins with all its memory, and nothing of the last."""
         self._own_lifecycle()
-        self._try_it(1)
+        self._try_it(1, "in its first life")
         self.device = self.device.reopen()  # this empties the pools of this process
         before = self.available()
         for seed in range(_LIVES):
@@ -57,12 +83,12 @@ class LifecycleConformance(ConformanceCase):
         else:
             raise AssertionError("open took the option 'no_such_option', which no device has")
         lifecycle.open(index)
-        self._try_it(3)
+        self._try_it(3, "after an option was refused")
 
     def test_reset_begins_anew(self) -> None:
         """reset(index): what was queued is dropped or done, its memory is gone, and the next life has all of it."""
         self._own_lifecycle()
-        self._try_it(1)
+        self._try_it(1, "in its first life")
         self.device = self.device.reset()
         before = self.available()
         for seed in range(_LIVES):
@@ -111,26 +137,4 @@ class LifecycleConformance(ConformanceCase):
         lifecycle.close(other)
         expect(self.read(space, _BYTES) == pattern(_BYTES, 6), f"closing instance {other} took memory of this one")
         lifecycle.open(other)
-        self._try_it(4)
-
-    def _own_lifecycle(self) -> Lifecycle:
-        lifecycle = self.ability(Lifecycle)
-        if self.is_host():
-            self.skip("is the host, which the whole process lives on")
-        if not self.separate_process:
-            self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
-        self.release_scopes()  # an instance must not end while a scope is acquired
-        return lifecycle
-
-    def _release(self) -> None:
-        """Forgets the spaces of an instance that ends."""
-        self._taken.clear()
-
-    def _try_it(self, seed: int) -> None:
-        """Fails unless memory and copies work."""
-        source, target = self.alloc(_BYTES), self.alloc(_BYTES)
-        self.write(source, pattern(_BYTES, seed))
-        self.wait(self.copy(Region(source), Region(target), _BYTES))
-        expect(self.read(target, _BYTES) == pattern(_BYTES, seed), "the instance does not work in its next life")
-        self.free(source)
-        self.free(target)
+        self._try_it(4, f"after instance {other} was reset, closed and opened")

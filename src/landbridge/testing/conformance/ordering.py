@@ -17,17 +17,16 @@ class OrderConformance(ConformanceCase):
         """sync_stream_from_to takes stream None at either end."""
         streams, index = self.ability(Streams), self.device.index
         for seed in range(_ROUNDS):
-            other = streams.create_stream(index)
-            for first, second in ((None, other), (other, None)):
-                spaces = self._filled_spaces(seed)
-                self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
-                streams.sync_stream_from_to(index, first, second)
-                self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
-                streams.stream_sync(index, second)
-                self._expect_copied(
-                    spaces[2], seed, f"a stream did not wait for {'None' if first is None else 'another'}"
-                )
-            streams.free_stream(other)
+            with self.streams(1) as (other,):
+                for first, second in ((None, other), (other, None)):
+                    spaces = self._filled_spaces(seed)
+                    self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
+                    streams.sync_stream_from_to(index, first, second)
+                    self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
+                    streams.stream_sync(index, second)
+                    self._expect_copied(
+                        spaces[2], seed, f"a stream did not wait for {'None' if first is None else 'another'}"
+                    )
 
     def test_sync_stream_from_to_again(self) -> None:
         """sync_stream_from_to: each call orders what is queued by then, however often these streams were ordered."""
@@ -75,14 +74,16 @@ class OrderConformance(ConformanceCase):
 
     def test_wait_event_that_is_done(self) -> None:
         """wait_event takes an event that is done, and orders nothing then."""
-        streams, events, index = self.ability(Streams), self.ability(Events), self.device.index
-        stream, spaces = streams.create_stream(index), self._filled_spaces(1)
-        event = events.record_event(index, stream)
-        self.wait(event)
-        for other in (None, streams.create_stream(index)):
-            events.wait_event(index, other, event)
-            self.wait(self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, other))
-            self._expect_copied(spaces[1], 1, "a copy after an event that was done did not happen")
+        events, index = self.ability(Events), self.device.index
+        self.ability(Streams)
+        with self.streams(2) as (stream, another):
+            spaces = self._filled_spaces(1)
+            event = events.record_event(index, stream)
+            self.wait(event)
+            for other in (None, another):
+                events.wait_event(index, other, event)
+                self.wait(self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, other))
+                self._expect_copied(spaces[1], 1, "a copy after an event that was done did not happen")
 
     def test_copies_with_the_host_are_in_order(self) -> None:
         """Copies from and to the host keep their order: what was queued before reads the old bytes, and is read."""
@@ -117,18 +118,18 @@ class OrderConformance(ConformanceCase):
         """stream_sync returns when everything queued on that stream is done: on stream None too."""
         streams, index = self.ability(Streams), self.device.index
         for seed in range(_ROUNDS):
-            for stream in (None, streams.create_stream(index)):
-                source, target = self._filled_spaces(seed)[0], self.host(b"\xee" * _BYTES)
-                if not self.can_copy_host(source):
-                    self.skip("copies neither from nor to host memory")
-                middle = self.alloc(_BYTES)
-                self.copy(Region(source), Region(middle), _BYTES, stream)
-                self.copy(Region(middle), Region(target), _BYTES, stream)
-                streams.stream_sync(index, stream)
-                arrived = self.host_bytes(target, _BYTES) == pattern(_BYTES, seed)
-                expect(
-                    arrived, f"stream_sync of {'None' if stream is None else 'a stream'} returned before it was done"
-                )
+            with self.streams(1) as (created,):
+                for stream in (None, created):
+                    source, target = self._filled_spaces(seed)[0], self.host(b"\xee" * _BYTES)
+                    if not self.can_copy_host(source):
+                        self.skip("copies neither from nor to host memory")
+                    middle = self.alloc(_BYTES)
+                    self.copy(Region(source), Region(middle), _BYTES, stream)
+                    self.copy(Region(middle), Region(target), _BYTES, stream)
+                    streams.stream_sync(index, stream)
+                    arrived = self.host_bytes(target, _BYTES) == pattern(_BYTES, seed)
+                    waited = "None" if stream is None else "a stream"
+                    expect(arrived, f"stream_sync of {waited} returned before it was done")
 
     def test_free_stream_drops_nothing(self) -> None:
         """free_stream: what is queued on it is still done."""

@@ -52,8 +52,8 @@ class RecordingConformance(RecordingCase):
 
     def test_only_one_stream_is_recorded(self) -> None:
         """begin_record(index, stream): work on other streams is done meanwhile."""
-        recorder, streams, index = self.ability(Recording), self.ability(Streams), self.device.index
-        stream, other = streams.create_stream(index), streams.create_stream(index)
+        recorder, index = self.ability(Recording), self.device.index
+        stream, other = self.new_stream(), self.new_stream()
         spaces = [self.operand(pattern(_BYTES, seed)) for seed in range(6)]
         recorder.begin_record(index, stream)
         try:
@@ -91,8 +91,8 @@ class RecordingConformance(RecordingCase):
 
     def test_two_recordings_at_once(self) -> None:
         """begin_record: streams that are recorded at the same time have a recording each."""
-        recorder, streams, index = self.ability(Recording), self.ability(Streams), self.device.index
-        both = [streams.create_stream(index) for _ in range(2)]
+        recorder, index = self.ability(Recording), self.device.index
+        both = [self.new_stream() for _ in range(2)]
         spaces = [self.operand(pattern(_BYTES, seed)) for seed in range(4)]
         for stream in both:
             recorder.begin_record(index, stream)
@@ -133,8 +133,9 @@ class RecordingConformance(RecordingCase):
         self.ability(Recording)
         first, second, third, last = (self.operand(bytes(_BYTES)) for _ in range(4))
         recording = self.record_work(lambda s: self.copy(Region(second), Region(third), _BYTES, s))
+        created = self.new_stream()
         for seed in range(_ROUNDS):
-            for stream, content in ((None, 2 * seed), (streams.create_stream(index), 2 * seed + 1)):
+            for stream, content in ((None, 2 * seed), (created, 2 * seed + 1)):
                 self.write(first, pattern(_BYTES, content))
                 self.copy(Region(first), Region(second), _BYTES, stream)
                 self.replay_work(recording, stream=stream)

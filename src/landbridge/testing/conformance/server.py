@@ -28,6 +28,14 @@ from landbridge.testing.conformance.run import run_test
 
 #: Seconds that a test which hangs has to say where.
 _GRACE = 1.0
+#: What compiling a model imports.
+_COMPILER = (
+    "landbridge.compiler.compilation",
+    "landbridge.frontend.onnx.importer",
+    "landbridge.interpreter.prims",
+    "landbridge.ops",
+    "onnx.numpy_helper",
+)
 _RETAINED = 2000  # characters of the output of a crashed test
 
 
@@ -37,8 +45,9 @@ def main(threads: int) -> None:
     os.dup2(2, 1)
     for name in ONE_THREAD:
         os.environ.pop(name, None)  # it is for the imports of this process, not for the device's libraries
-    with suppress(ImportError):  # which tests of kernels need, and is not always installed
-        import_module("landbridge.compiler.compilation")
+    for name in _COMPILER:
+        with suppress(ImportError):  # which tests of kernels need, and is not always installed
+            import_module(name)
     import_module("landbridge.devices.cpu")  # which every test opens; here it is imported once
     gc.collect()
     gc.freeze()  # children's collections walk, and so copy the pages of, nothing that they inherit

@@ -38,17 +38,18 @@ class SpaceConformance(ConformanceCase):
             expect(granted == kind, f"an allocation of {kind} was granted as {granted}")
 
     def test_alignment(self) -> None:
-        """alignment (allocations; a power of two; effective = the larger of asked and this)."""
+        """alignment (allocations of each scope; a power of two; effective = the larger of asked and this)."""
         api = self.ability(HostMemory)
-        kind = self.host_kind()
-        for requested in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
-            # A neighbour of odd size, so that the next space is not aligned by chance.
-            self.alloc(kind.alignment + 1, kind.scope)
-            address = api.host_pointer(self.alloc(_BYTES, kind.scope, requested))
-            wanted = max(requested, kind.alignment)
-            expect(
-                address % wanted == 0, f"{address:#x} was asked aligned to {requested}, the kind says {kind.alignment}"
-            )
+        for kind in self.host_kinds():
+            for requested in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
+                # A neighbour of odd size, so that the next space is not aligned by chance.
+                self.alloc(kind.alignment + 1, kind.scope)
+                address = api.host_pointer(self.alloc(_BYTES, kind.scope, requested))
+                wanted = max(requested, kind.alignment)
+                expect(
+                    address % wanted == 0,
+                    f"{address:#x} of {kind.scope!r} was asked aligned to {requested}, the kind says {kind.alignment}",
+                )
 
     def test_type_hint(self) -> None:
         """type_hint, the name of a dtype or None, changes nothing of a space but where it may lie."""

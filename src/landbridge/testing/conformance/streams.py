@@ -32,34 +32,35 @@ class StreamConformance(ConformanceCase):
         streams = self.ability(Streams)
         index = self.device.index
         for round_ in range(_ROUNDS):
-            first, second = streams.create_stream(index), streams.create_stream(index)
-            spaces = self._spaces_for_chain(round_)
-            self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
-            streams.sync_stream_from_to(index, first, second)
-            self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
-            self._expect_arrived(spaces[2], round_, "the second stream did not wait for the first")
+            with self.streams(2) as (first, second):
+                spaces = self._spaces_for_chain(round_)
+                self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
+                streams.sync_stream_from_to(index, first, second)
+                self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
+                self._expect_arrived(spaces[2], round_, "the second stream did not wait for the first")
 
     def test_wait_event(self) -> None:
         """record_event, wait_event: a stream waits on an event of the other."""
-        streams, events = self.ability(Streams), self.ability(Events)
-        index = self.device.index
+        self.ability(Streams)
+        events, index = self.ability(Events), self.device.index
         for round_ in range(_ROUNDS):
-            first, second = streams.create_stream(index), streams.create_stream(index)
-            spaces = self._spaces_for_chain(round_)
-            self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
-            events.wait_event(index, second, events.record_event(index, first))
-            self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
-            self._expect_arrived(spaces[2], round_, "the second stream did not wait for the event")
+            with self.streams(2) as (first, second):
+                spaces = self._spaces_for_chain(round_)
+                self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, first)
+                events.wait_event(index, second, events.record_event(index, first))
+                self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
+                self._expect_arrived(spaces[2], round_, "the second stream did not wait for the event")
 
     def test_record_event(self) -> None:
         """record_event: everything before the event has completed when it has."""
-        streams, events = self.ability(Streams), self.ability(Events)
-        stream = streams.create_stream(self.device.index)
-        last = self._chain([stream] * 3, 1)
-        event = events.record_event(self.device.index, stream)
-        expect(event.synchronize(30.0) is True, "synchronize(30 s) of three small copies is not True")
-        expect(event.query() is True, "query() of an event is not True after synchronize()")
-        self._expect_arrived(last, 1, "an event completed before the copies that were queued before it")
+        self.ability(Streams)
+        events = self.ability(Events)
+        with self.streams(1) as (stream,):
+            last = self._chain([stream] * 3, 1)
+            event = events.record_event(self.device.index, stream)
+            expect(event.synchronize(30.0) is True, "synchronize(30 s) of three small copies is not True")
+            expect(event.query() is True, "query() of an event is not True after synchronize()")
+            self._expect_arrived(last, 1, "an event completed before the copies that were queued before it")
 
     def test_elapsed_ms(self) -> None:
         """elapsed_ms (device clock or None)."""

@@ -13,6 +13,7 @@ from landbridge.device.api import Region
 from landbridge.device.import_source import HostPointer
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device_type
+from landbridge.dtypes import has_numpy_dtype
 from landbridge.errors import (
     CopyForbiddenError,
     InputError,
@@ -37,7 +38,7 @@ class TensorConformance(ConformanceCase):
 
     def test_there_and_back(self) -> None:
         """t.to_device(device): every dtype and shape comes back as it went."""
-        for dtype in ("float32", "float16", "bfloat16", "int64", "uint8", "bool"):
+        for dtype in filter(has_numpy_dtype, ("float32", "float16", "bfloat16", "int64", "uint8", "bool")):
             for shape in ((), (3,), (2, 3, 5), (0, 4)):
                 values = (np.arange(int(np.prod(shape))) % 2).reshape(shape).astype(np.uint8)
                 sent = lb.asarray(values, dtype=dtype)
@@ -143,8 +144,7 @@ class TensorConformance(ConformanceCase):
         if not kind.coherent:
             self.skip("has no coherent host memory")
         tensor = lb.empty((8,), dtype="float32", device=self.device, scope=kind.scope)
-        capsule = tensor.__dlpack__(max_version=(1, 0), dl_device=(1, 0))
-        seen = np.from_dlpack(cast("Any", _Capsule(capsule)))
+        seen = np.from_dlpack(cast("Any", _OnHost(tensor)))
         with tensor.host_view("rw") as a:
             a[:] = 5
         expect(seen.tolist() == [5] * 8, "the export is not over the tensor's own bytes")
@@ -174,14 +174,14 @@ class TensorConformance(ConformanceCase):
         return np.asarray(tensor.to_device("cpu"))
 
 
-class _Capsule:
-    """A producer of one capsule of host memory."""
+class _OnHost:
+    """A producer of capsules that ``tensor`` exports for the host, in the version that the consumer asks for."""
 
-    def __init__(self, capsule: object) -> None:
-        self._capsule = capsule
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
 
-    def __dlpack__(self, **request: object) -> object:
-        return self._capsule
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **request: object) -> object:
+        return self._tensor.__dlpack__(max_version=max_version, dl_device=(1, 0))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.protocols import Events, Streams
-from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
+from landbridge.testing.conformance.base import LONGER, ConformanceCase, expect, pattern
 
 _BYTES = 512
-_SLOW = 1 << 22  # bytes of a copy that takes its time
-_LONGER = (_SLOW, _SLOW << 3, _SLOW << 6)  # the next where a device may be done before the host's call is
-_CALL = 0.002  # seconds that no call takes which only queues
-_COPIES = 12
 _SHORT = 0.02  # seconds
 _ROUNDS = 4
+_OTHERS = (64, 256)  # events: as many as one or two bytes of a mask have, and as a byte counts
 
 
 class TimingConformance(ConformanceCase):
@@ -25,16 +23,24 @@ class TimingConformance(ConformanceCase):
     def test_synchronize_keeps_its_timeout(self) -> None:
         """synchronize(timeout) waits at most so many seconds, and returns whether everything before has completed."""
         for timeout in (0.0, _SHORT):
-            source, target, event = self._pending_copy()
-            begun = time.monotonic()
-            done = event.synchronize(timeout)
-            waited = time.monotonic() - begun
-            expect(isinstance(done, bool), f"synchronize({timeout}) returned {done!r}, not a bool")
-            expect(waited < self.patience / 2, f"synchronize({timeout}) waited {waited:.2f} seconds")
-            expect(done or waited >= timeout / 2, f"synchronize({timeout}) gave up after {waited:.6f} seconds")
-            if done:
-                self._expect_landed(source, target, 1)
-            self._expect_true_after_waiting(event, source, target)
+            for nbytes in LONGER:
+                with self.freed_after():
+                    if not self._waits_at_most(timeout, nbytes):
+                        break  # else it was over too soon to say much
+
+    def _waits_at_most(self, timeout: float, nbytes: int) -> bool:
+        """Returns what synchronize(timeout) answers while copies of ``nbytes`` are queued; checks how long it waits."""
+        source, target, event = self._pending_copy(nbytes=nbytes)
+        begun = time.monotonic()
+        done = event.synchronize(timeout)
+        waited = time.monotonic() - begun
+        expect(isinstance(done, bool), f"synchronize({timeout}) returned {done!r}, not a bool")
+        expect(waited < self.patience / 2, f"synchronize({timeout}) waited {waited:.2f} seconds")
+        expect(done or waited >= timeout / 2, f"synchronize({timeout}) gave up after {waited:.6f} seconds")
+        if done:
+            self._expect_landed(source, target, 1)
+        self._expect_true_after_waiting(event, source, target)
+        return done
 
     def test_synchronize_waits_as_long_as_it_takes(self) -> None:
         """synchronize(timeout) is True as soon as everything before has completed, and not before."""
@@ -86,14 +92,12 @@ class TimingConformance(ConformanceCase):
 
     def test_events_are_of_the_stream_they_are_recorded_on(self) -> None:
         """record_event(index, stream) comes after all that is on that stream, whatever other streams do."""
-        events, streams = self.ability(Events), self.ability(Streams)
+        events, stream = self.ability(Events), self.new_stream()
         for seed in range(4):
-            stream = streams.create_stream(self.device.index)
             source, target, _ = self._pending_copy(seed, stream)
             event = events.record_event(self.device.index, stream)
             expect(event.synchronize(None) is True, "synchronize of an event without a timeout is not True")
             self._expect_landed(source, target, seed)
-            streams.free_stream(stream)
 
     def test_an_event_that_is_done_stays_done(self) -> None:
         """Once complete, an event is complete for good: with a timeout of 0 too, whatever is queued after it."""
@@ -143,52 +147,77 @@ class TimingConformance(ConformanceCase):
     def test_waits_are_queued(self) -> None:
         """wait_event and sync_stream_from_to return at once: the device waits, not the host."""
         events, streams, index = self.ability(Events), self.ability(Streams), self.device.index
-        stream = streams.create_stream(index)
+        stream = self.new_stream()
 
-        def waited(wait: Callable[[], None], nbytes: int) -> tuple[float, float]:
-            """Returns the seconds that ``wait`` took, as a share of what the work took from then on, and as they
-            are.
-            """
-            work = self.busy(nbytes=nbytes)
-            if work is None or work.query():
-                self.skip("does what it is given before it returns")
+        def waited(wait: Callable[[], None], nbytes: int) -> float | None:
+            """Returns the seconds that ``wait`` took, as a share of what the work took from then on."""
+            work = self.pending(nbytes)
+            if work is None:
+                return None
             begun = time.perf_counter()
             wait()
             spent = time.perf_counter() - begun
             work.synchronize(None)
-            return spent / (time.perf_counter() - begun), spent
+            return spent / (time.perf_counter() - begun)
 
         waits: dict[str, Callable[[], None]] = {
             "wait_event": lambda: events.wait_event(index, stream, events.record_event(index, None)),
             "sync_stream_from_to": lambda: streams.sync_stream_from_to(index, None, stream),
         }
         for name, wait in waits.items():
-            for nbytes in _LONGER:
-                least, spent = min(waited(wait, nbytes) for _ in range(_ROUNDS))
-                if least < 0.5 or spent > _CALL:
-                    break
-            expect(least < 0.5, f"{name} took {least:.0%} of the time that what it waits for took")
-        streams.free_stream(stream)
+            self.expect_at_once(partial(waited, wait), name)
 
-    def busy(self, stream: Stream | None = None, nbytes: int = _SLOW) -> Event | None:
-        """Queues copies of ``nbytes`` that take a while; returns the event of the last."""
-        nbytes = min(nbytes, self.capacity() // 8)
-        pair = self.alloc(nbytes), self.alloc(nbytes)
-        event = None
-        for number in range(_COPIES):
-            event = self.copy(Region(pair[number % 2]), Region(pair[1 - number % 2]), nbytes, stream)
-        return event
+    def test_events_among_many(self) -> None:
+        """An event is its own for as long as somebody has it, however many are made after it: 64, 256, pending or
+        not."""
+        events, index = self.ability(Events), self.device.index
+        for others in _OTHERS:
+            source, target, copied = self._pending_copy(others)
+            event = events.record_event(index, None)
+            later = [events.record_event(index, None) for _ in range(others)]
+            subject = f"an event with {others} others after it"
+            expect(event.synchronize(None) is True, f"synchronize() of {subject} is not True")
+            self._expect_landed(source, target, others)
+            expect(later[-1].synchronize(None) is True, f"synchronize() of the last of {others} events is not True")
+            last = self.busy()
+            later += [events.record_event(index, None) for _ in range(others)]
+            done = copied.query() and event.query() and event.synchronize(0.0)
+            expect(done is True, f"{subject} was complete, and is not when those are pending")
+            self.wait(later[-1])
+            expect(all(each.query() for each in later), f"of {2 * others} events some are not done after the last one")
+            self.wait(last)
 
-    def _pending_copy(self, seed: int = 1, stream: Stream | None = None) -> tuple[Space, Space, Event]:
-        """Queues a copy of pattern ``seed`` to host memory after others; skips the test where copies are done on
-        return.
+    def test_synchronize_of_no_time(self) -> None:
+        """synchronize(0) returns at once, whatever is pending."""
+        self.expect_at_once(partial(self._spent_in_a_look, False), "synchronize(0) of the event of a copy")
+        if self.device.capability(Events) is not None:
+            self.expect_at_once(partial(self._spent_in_a_look, True), "synchronize(0) of an event that was recorded")
+
+    def _spent_in_a_look(self, recorded: bool, nbytes: int) -> float | None:
+        """Returns the seconds that ``synchronize(0)`` takes, as a share of what its work takes from then on."""
+        event = self.pending(nbytes)
+        if event is None:
+            return None
+        if recorded:
+            event = self.ability(Events).record_event(self.device.index, None)
+        begun = time.perf_counter()
+        event.synchronize(0.0)
+        spent = time.perf_counter() - begun
+        expect(event.synchronize(None) is True, "synchronize() of an event without a timeout is not True")
+        return spent / (time.perf_counter() - begun)
+
+    def _pending_copy(
+        self, seed: int = 1, stream: Stream | None = None, nbytes: int = LONGER[0]
+    ) -> tuple[Space, Space, Event]:
+        """Queues a copy of pattern ``seed`` to host memory after others of ``nbytes``; skips the test where copies are
+        done on return.
         """
         source = self.alloc(_BYTES)
         if not self.can_copy_host(source):
             self.skip("copies neither from nor to host memory")
         self.write(source, pattern(_BYTES, seed))
         for target in self._seen_at_once():
-            self.busy(stream)
+            self.busy(stream, nbytes)
             event = self.copy(Region(source), Region(target), _BYTES, stream)
             if event is not None:
                 return source, target, event

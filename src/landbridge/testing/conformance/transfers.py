@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from landbridge.device.api import Region, Space
+from landbridge.device.api import Region, Space, Stream
 from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _BYTES = 512
@@ -21,34 +21,37 @@ class TransferConformance(ConformanceCase):
     """Tests ``copy_data_from_to`` with any byte count and any offset."""
 
     def test_odd_copies_within_the_device(self) -> None:
-        """nbytes and byte_offset count single bytes, in copies within the device."""
-        for number, (start, stop, nbytes) in enumerate(_ODD):
+        """nbytes and byte_offset count single bytes, or granules where the kind has a copy_granule, in copies within
+        the device."""
+        for number, (start, stop, nbytes) in enumerate(self._odd()):
             source, target = self._filled(number), self._filled(number + 100)
             self.wait(self.copy(Region(source, start), Region(target, stop), nbytes))
-            found = self.read(target, _BYTES)
-            self.expect_part(found, number + 100, stop, pattern(_BYTES, number)[start : start + nbytes])
+            found = self.read(target, self._nbytes)
+            self.expect_part(found, number + 100, stop, pattern(self._nbytes, number)[start : start + nbytes])
 
     def test_odd_copies_to_the_device(self) -> None:
-        """nbytes and byte_offset count single bytes, in copies of host memory to the device."""
-        for number, (start, stop, nbytes) in enumerate(_ODD):
-            source, target = self.host(pattern(_BYTES, number)), self._filled(number + 100)
+        """nbytes and byte_offset count single bytes, or granules where the kind has a copy_granule, in copies of host
+        memory to the device."""
+        for number, (start, stop, nbytes) in enumerate(self._odd()):
+            source, target = self.host(pattern(self._nbytes, number)), self._filled(number + 100)
             self._need_host_copies(target)
             self.wait(self.copy(Region(source, start), Region(target, stop), nbytes))
-            found = self.read(target, _BYTES)
-            self.expect_part(found, number + 100, stop, pattern(_BYTES, number)[start : start + nbytes])
+            found = self.read(target, self._nbytes)
+            self.expect_part(found, number + 100, stop, pattern(self._nbytes, number)[start : start + nbytes])
 
     def test_odd_copies_from_the_device(self) -> None:
-        """nbytes and byte_offset count single bytes, in copies of the device to host memory."""
-        for number, (start, stop, nbytes) in enumerate(_ODD):
-            source, target = self._filled(number), self.host(pattern(_BYTES, number + 100))
+        """nbytes and byte_offset count single bytes, or granules where the kind has a copy_granule, in copies of the
+        device to host memory."""
+        for number, (start, stop, nbytes) in enumerate(self._odd()):
+            source, target = self._filled(number), self.host(pattern(self._nbytes, number + 100))
             self._need_host_copies(source)
             self.wait(self.copy(Region(source, start), Region(target, stop), nbytes))
-            found = self.host_bytes(target, _BYTES)
-            self.expect_part(found, number + 100, stop, pattern(_BYTES, number)[start : start + nbytes])
+            found = self.host_bytes(target, self._nbytes)
+            self.expect_part(found, number + 100, stop, pattern(self._nbytes, number)[start : start + nbytes])
 
     def test_large_copies(self) -> None:
         """A copy is of all its bytes, however many."""
-        for number, nbytes in enumerate(_LARGE):
+        for number, nbytes in enumerate(map(self.whole_granules, _LARGE)):
             if nbytes > self.capacity() // 4:
                 break
             first, second = self.alloc(nbytes), self.alloc(nbytes)
@@ -60,6 +63,38 @@ class TransferConformance(ConformanceCase):
             expect(wrong is None, f"of a copy of {nbytes} bytes the one at {wrong} is wrong")
             self.free(first)
             self.free(second)
+
+    def test_copies_of_any_size_are_in_order(self) -> None:
+        """Copies on one stream keep their order whatever their sizes: small ones with large ones, which an engine of
+        their own may move."""
+        for nbytes in map(self.whole_granules, (1 << 14, *_LARGE)):
+            if nbytes > self.capacity() // 8:
+                break
+            with self.streams(1) as (stream,):
+                for number, queue in enumerate((None, stream)):
+                    self._expect_order_of_sizes(nbytes, number, queue)
+
+    def _expect_order_of_sizes(self, nbytes: int, number: int, stream: Stream | None) -> None:
+        """Queues small, large, small copies of the last bytes, and one that overwrites the source of the large one."""
+        large, moved, last = self.alloc(nbytes), self.alloc(nbytes), self._filled(number)
+        before, after, end = self._filled(number + 40), self._filled(number + 80), nbytes - _BYTES
+        self.write(large, long_pattern(nbytes, number + 1))
+        self.write(moved, long_pattern(nbytes, number + 2))
+        queued = [
+            self.copy(Region(before), Region(large, end), _BYTES, stream),
+            self.copy(Region(large), Region(moved), nbytes, stream),
+            self.copy(Region(moved, end), Region(last), _BYTES, stream),
+            self.copy(Region(after), Region(large, end), _BYTES, stream),
+        ]
+        for event in queued:
+            self.wait(event)
+        wanted = pattern(_BYTES, number + 40)
+        subject = f"of {_BYTES} bytes was not in order with one of {nbytes} bytes"
+        expect(self.read(moved, _BYTES, end) == wanted, f"a copy {subject} that reads what it writes")
+        expect(self.read(last, _BYTES) == wanted, f"a copy {subject} that writes what it reads")
+        expect(self.read(large, _BYTES, end) == pattern(_BYTES, number + 80), f"a copy {subject}, its source")
+        for space in (large, moved):
+            self.free(space)
 
     def test_copies_of_no_bytes(self) -> None:
         """A copy of 0 bytes moves none, and is done like any other."""
@@ -92,9 +127,18 @@ class TransferConformance(ConformanceCase):
             return
         expect(self.host_bytes(second, _BYTES) == pattern(_BYTES, 1), "a copy raised nothing, and did not happen")
 
+    def _odd(self) -> list[tuple[int, int, int]]:
+        """Returns ``_ODD`` in granules of the kind."""
+        granule = self.granule
+        return [(start * granule, stop * granule, nbytes * granule) for start, stop, nbytes in _ODD]
+
+    @property
+    def _nbytes(self) -> int:
+        return _BYTES * self.granule
+
     def _filled(self, seed: int) -> Space:
-        space = self.alloc(_BYTES)
-        self.write(space, pattern(_BYTES, seed))
+        space = self.alloc(self._nbytes)
+        self.write(space, pattern(self._nbytes, seed))
         return space
 
     def _need_host_copies(self, space: Space) -> None:

@@ -7,26 +7,27 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import Addresses, PeerCopy, Streams, WorkspaceMemory
 from landbridge.device.registry import device as find_device
 from landbridge.errors import LandbridgeError
-from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
+from landbridge.testing.conformance.base import expect, expect_raises, pattern
+from landbridge.testing.conformance.kernels import NBYTES, KernelCase, float32_bytes, minus
 
 _BYTES = 4096
 _SIZES = (1, 100, 4097, 20_001)
 _ROUNDS = 64
 
 
-class WorkspaceConformance(ConformanceCase):
+class WorkspaceConformance(KernelCase):
     """Tests ``alloc_workspace``, ``free_workspace``, and several instances."""
 
     def test_workspaces(self) -> None:
         """alloc_workspace(index, nbytes, stream): so many bytes of scope global, the runtime's alone until they are
         freed, whatever stream they are for."""
-        workspace, streams = self.ability(WorkspaceMemory), self.device.capability(Streams)
+        workspace = self.ability(WorkspaceMemory)
         queues: list[Stream | None] = [None]
-        queues += [] if streams is None else [streams.create_stream(self.device.index) for _ in range(2)]
+        queues += [] if self.device.capability(Streams) is None else [self.new_stream(), self.new_stream()]
         data, spaces = self.alloc(_BYTES), list[tuple[Space, int]]()
         self.write(data, pattern(_BYTES, 99))
         try:
-            for nbytes in _SIZES:
+            for nbytes in map(self.whole_granules, _SIZES):
                 for stream in queues:
                     spaces.append((workspace.alloc_workspace(self.device.index, nbytes, stream), nbytes))
             for seed, (space, nbytes) in enumerate(spaces):
@@ -64,6 +65,23 @@ class WorkspaceConformance(ConformanceCase):
             workspace.free_workspace(workspace.alloc_workspace(index, _BYTES, None))
         after = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
         expect(after == before, f"{_ROUNDS} workspaces came and went, and of {before} bytes {after} are available")
+
+    def test_launches_with_scratch(self) -> None:
+        """Kernels use a workspace as they use data spaces: what one launch writes there the next one reads."""
+        workspace, kernel, index = self.ability(WorkspaceMemory), self.kernel(), self.device.index
+        queues: list[Stream | None] = [None]
+        queues += [] if self.device.capability(Streams) is None else [self.new_stream()]
+        for seed, stream in enumerate(queues):
+            a, b = self.operand(float32_bytes(seed)), self.operand(float32_bytes(seed + 5))
+            y = self.operand(bytes(NBYTES))
+            scratch = workspace.alloc_workspace(index, NBYTES, stream)
+            try:
+                self.launch(kernel, Region(a), Region(b), Region(scratch), stream)
+                self.wait(self.launch(kernel, Region(scratch), Region(b), Region(y), stream))
+                wanted = minus(minus(float32_bytes(seed), float32_bytes(seed + 5)), float32_bytes(seed + 5))
+                expect(self.read(y, NBYTES) == wanted, "a launch did not read what the one before wrote to a workspace")
+            finally:
+                workspace.free_workspace(scratch)
 
     def test_instances_have_memory_of_their_own(self) -> None:
         """Spaces of one instance are no other's: bytes, devices and streams are told apart by index."""

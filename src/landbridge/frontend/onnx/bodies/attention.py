@@ -10,7 +10,10 @@ _MS = "com.microsoft"
 
 
 @definition(
-    _MS, "Attention", inputs="input, weights, bias, mask, past, attention_bias, past_length", outputs="output, present"
+    _MS,
+    "Attention",
+    inputs="input, weights, bias, mask, past, attention_bias, past_length, length",
+    outputs="output, present",
 )
 def attention(n: NodeFacts) -> str:
     added = "qkv = Add (product, bias)" if n.has("bias") else "qkv = Identity (product)"
@@ -20,7 +23,7 @@ def attention(n: NodeFacts) -> str:
 @definition(
     _MS,
     "QAttention",
-    inputs="input, weights, bias, input_scale, weight_scale, mask, input_zero, weight_zero, past",
+    inputs="input, weights, bias, input_scale, weight_scale, mask, input_zero, weight_zero, past, length",
     outputs="output, present",
 )
 def quantized_attention(n: NodeFacts) -> str:
@@ -140,20 +143,26 @@ def _of_packed(n: NodeFacts, mask: str) -> str:
         raise n.unsupported("rotary positions inside; legal: RotaryEmbedding before MultiHeadAttention")
     widths = sizes or [int(n.shape("weights")[1]) // 3] * 3
     lines = [split("qkv", "q1, k1, v1", widths, 2), *(as_heads(f"{x}1", x, heads) for x in "qkv")]
+    if n.has("past") or "present" in n.wanted:
+        lines.append("""first = Constant <value_ints = [0]> () p_k = Unsqueeze (k, first) p_v = Unsqueeze (v, first)
+            new = Concat <axis = 0> (p_k, p_v)""")
     if n.has("past"):
-        lines.append("""at_0 = Constant <value_int = 0> () at_1 = Constant <value_int = 1> ()
-            past_key = Gather <axis = 0> (past, at_0) past_value = Gather <axis = 0> (past, at_1)""")
-    if n.has("past", "past_length"):
-        lines.append(retained_in_buffer("k", "past_key", "all_k", "keys", "past_length"))
-        lines.append(retained_in_buffer("v", "past_value", "all_v", "values", "past_length"))
-    elif n.has("past"):
-        lines.append("keys = Concat <axis = 2> (past_key, k) values = Concat <axis = 2> (past_value, v)")
-        lines.append("all_k = Identity (keys) all_v = Identity (values)")
+        length = next((each for each in ("past_length", "length") if n.has(each)), "")
+        lines.append(
+            retained_in_buffer("new", "past", "present", length, axis=3)
+            if length
+            else "present = Concat <axis = 3> (past, new)"
+        )
+        for number, both in enumerate(("keys", "values")):
+            part = f"all_{both}" if length else both  # a part of the buffer first, which is read where it is
+            lines.append(
+                f"at_{both} = Constant <value_int = {number}> () {part} = Gather <axis = 0> (present, at_{both})"
+            )
+            lines += [f"{both} = landbridge.InUse <axis = 2> ({part}, new_total)"] if length else []
     else:
-        lines.append("keys = Identity (k) values = Identity (v) all_k = Identity (keys) all_v = Identity (values)")
-    if "present" in n.wanted:
-        lines.append("""first = Constant <value_ints = [0]> () p_k = Unsqueeze (all_k, first)
-            p_v = Unsqueeze (all_v, first) present = Concat <axis = 0> (p_k, p_v)""")
+        lines.append("keys = Identity (k) values = Identity (v)")
+        if "present" in n.wanted:
+            lines.append("present = Identity (new)")
     lines.append(attended(n, mask, is_causal=bool(n.attribute("unidirectional", 0))))
     return " ".join(lines)
 
@@ -167,7 +176,11 @@ def _with_past(n: NodeFacts) -> str:
     pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
     for length in ("past_length", "length"):
         if n.has(length):  # past and present are one buffer
-            return " ".join(retained_in_buffer(*names, length) for names in pairs)
+            return " ".join(
+                f"{retained_in_buffer(new, past, present, length)} "
+                f"{both} = landbridge.InUse <axis = 2> ({present}, {new}_total)"
+                for new, past, present, both in pairs
+            )
     return " ".join(
         f"{both} = Concat <axis = 2> ({past}, {new}) {retained} = Identity ({both})"
         for new, past, retained, both in pairs

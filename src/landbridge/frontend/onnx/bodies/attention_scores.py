@@ -30,17 +30,17 @@ def split(x: str, created: str, widths: list[int], axis: int) -> str:
     return f"{at} = Constant <value_ints = {integer_list(widths)}> () {created} = Split <axis = {axis}> ({x}, {at})"
 
 
-def retained_in_buffer(new: str, past: str, present: str, keys: str, length: str) -> str:
+def retained_in_buffer(new: str, past: str, present: str, length: str, axis: int = 2) -> str:
     """Returns statements for ``present``, the buffer ``past`` with ``new`` inserted after its first ``length`` steps,
-    and for ``keys``, all steps so far. A run whose steps do not fit is refused.
+    and for the number of steps so far, which has the name of ``new`` with ``_total``. A run whose steps do not fit is
+    refused.
 
-    ``new`` and ``past`` are (batch, heads, steps, size).
+    ``new`` and ``past`` have their steps along ``axis``: 2 of (batch, heads, steps, size).
     """
     return f"""{new}_wide = Cast <to = 7> ({length}) {new}_one = Constant <value_ints = [1]> ()
         {new}_filled = Reshape ({new}_wide, {new}_one)
-        {present} = landbridge.Append <axis = 2> ({past}, {new}, {new}_filled)
-        {new}_total = landbridge.LengthAfter <axis = 2> ({new}_filled, {new}, {past})
-        {keys} = landbridge.InUse <axis = 2> ({present}, {new}_total)"""
+        {present} = landbridge.Append <axis = {axis}> ({past}, {new}, {new}_filled)
+        {new}_total = landbridge.LengthAfter <axis = {axis}> ({new}_filled, {new}, {past})"""
 
 
 def attended(n: NodeFacts, mask: str, *, is_causal: bool = False) -> str:

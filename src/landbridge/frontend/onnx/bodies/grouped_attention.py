@@ -24,7 +24,7 @@ def group_query_attention(n: NodeFacts) -> str:
         raise n.unsupported("seqlens_k and total_sequence_length are left out; legal: what onnxruntime takes")
     size = n.shape("query")[2] // (heads if n.has("key") else heads + 2 * shared)
     keeps_capacity = n.is_same_shape("past_key", "present_key") and n.is_same_shape("past_value", "present_value")
-    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_capacity)]
+    lines = [_split(n, heads, shared, int(size)), _lengths(n, keeps_capacity)]
     if n.attribute("do_rotary", 0):
         lines.append(_rotated(n, int(size)))
     else:
@@ -50,14 +50,17 @@ def _split(n: NodeFacts, heads: int, shared: int, size: int) -> str:
     return " ".join(lines)
 
 
-def _lengths(keeps_capacity: bool) -> str:
+def _lengths(n: NodeFacts, keeps_capacity: bool) -> str:
     """Returns statements for lengths and positions.
 
     ``so_far`` (batch, 1): the past steps of each row; ``all``: the steps of the longest row, new ones included; ``at``
     (batch, steps): the position of each new step; ``end`` (batch, 1): the end of the last step that is not padding.
-    With ``keeps_capacity`` all are limited to the capacity of the buffer.
+    With ``keeps_capacity`` all are limited to the capacity of the buffer. Where a device runs the kernels and there is
+    a bias, which has an element for each step of the capacity, ``all`` is the capacity, and the mask leaves out what is
+    behind the steps.
     """
-    within = "landbridge.LengthWithin <axis = 2> (all_0, k_h, past_key, past_value)"
+    reads_all = int(n.has("attention_bias"))
+    within = f"landbridge.LengthWithin <axis = 2, reads_all = {reads_all}> (total, k_h, past_key, past_value, ends)"
     capacity = within if keeps_capacity else "Identity (all_0)"
     return f"""i_0 = Constant <value_int = 0> () i_1 = Constant <value_int = 1> () a_1 = Constant <value_ints = [1]> ()
         flat = Constant <value_ints = [-1]> () column = Constant <value_ints = [-1, 1]> ()

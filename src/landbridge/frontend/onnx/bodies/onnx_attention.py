@@ -44,6 +44,7 @@ def _attention(n: NodeFacts, *, may_be_shorter: bool) -> str | None:
     for past, new in (("past_key", "k"), ("past_value", "v")):
         created = f"Concat <axis = 2> ({past}, {new})" if n.has(past) else f"Identity ({new})"
         lines.append(f"present_{past.removeprefix('past_')} = {created}")
+    lines.append(_in_use(n))
     lines.append(_raw(n, query_heads, shared))
     lines.append(_masked(n, may_be_shorter=may_be_shorter))
     lines.append(_normalized(n))
@@ -56,6 +57,22 @@ def _split(query_heads: int, shared: int) -> tuple[tuple[str, str, int], ...]:
     return ("Q", "q", query_heads), ("K", "k", shared), ("V", "v", shared)
 
 
+def _reads_filled(n: NodeFacts) -> bool:
+    """Returns whether keys and values may be read as far as they are filled, where kernels know how far that is."""
+    return n.has("nonpad_kv_seqlen") and "qk" not in n.wanted
+
+
+def _in_use(n: NodeFacts) -> str:
+    """Returns statements for ``keys`` and ``values``, those in use of ``present_key`` and ``present_value``."""
+    if not _reads_filled(n):
+        return "keys = Identity (present_key) values = Identity (present_value)"
+    longest = "ReduceMax <keepdims = 0>" if n.shape("nonpad_kv_seqlen") != (1,) else "Identity"
+    return f"""longest = {longest} (nonpad_kv_seqlen) {_ints("from_0", 0)} {_ints("along_keys", 2)}
+        in_use = landbridge.LongestFilled <axis = 2> (longest, present_key)
+        keys = Slice (present_key, from_0, in_use, along_keys)
+        values = Slice (present_value, from_0, in_use, along_keys)"""
+
+
 def _raw(n: NodeFacts, heads: int, shared: int) -> str:
     """Returns statements for ``raw``, the products (batch, heads, queries, keys), and ``capped``, their soft limits."""
     if scale := n.attribute("scale", 0.0):
@@ -65,7 +82,7 @@ def _raw(n: NodeFacts, heads: int, shared: int) -> str:
     else:
         factor = """size_of = Shape <start = 3, end = 4> (q) size_1 = Squeeze (size_of) size = CastLike (size_1, q)
             root = Sqrt (size) factor = Reciprocal (root)"""
-    lines = [factor, "scaled = Mul (q, factor) keys_t = Transpose <perm = [0, 1, 3, 2]> (present_key)"]
+    lines = [factor, "scaled = Mul (q, factor) keys_t = Transpose <perm = [0, 1, 3, 2]> (keys)"]
     if heads == shared:
         lines.append("raw = MatMul (scaled, keys_t)")
     else:
@@ -73,7 +90,7 @@ def _raw(n: NodeFacts, heads: int, shared: int) -> str:
             head_size = Shape <start = 3, end = 4> (scaled)
             in_groups = Concat <axis = 0> (zero_1, shared, rest, head_size) grouped = Reshape (scaled, in_groups)
             products = MatMul (grouped, keys_t) of_queries = Shape <start = 0, end = 3> (scaled)
-            of_keys = Shape <start = 2, end = 3> (present_key) all_heads = Concat <axis = 0> (of_queries, of_keys)
+            of_keys = Shape <start = 2, end = 3> (keys) all_heads = Concat <axis = 0> (of_queries, of_keys)
             raw = Reshape (products, all_heads)""")
     if softcap := n.attribute("softcap", 0.0):
         lines.append(f"{like('cap', softcap, 'raw')} cap_part = Div (raw, cap) cap_tanh = Tanh (cap_part)")
@@ -97,7 +114,11 @@ def _masked(n: NodeFacts, *, may_be_shorter: bool) -> str:
     has_mask = n.has("attn_mask")
     is_bool = has_mask and n.dtype("attn_mask") == "bool"
     if has_mask:
-        lines.append(_as_long_as_keys(n, is_bool) if may_be_shorter else "mask = Identity (attn_mask)")
+        lines.append(_as_long_as_keys(n, is_bool) if may_be_shorter else "mask_all = Identity (attn_mask)")
+        if _reads_filled(n):
+            lines.append(f"{_ints('along_mask', -1)} mask = Slice (mask_all, from_0, in_use, along_mask)")
+        else:
+            lines.append("mask = Identity (mask_all)")
     if is_bool:
         conditions.append("mask")
     left, right = (n.attribute(f"{side}_window_size", -1) for side in ("left", "right"))
@@ -142,7 +163,7 @@ def _masked(n: NodeFacts, *, may_be_shorter: bool) -> str:
 def _positions(n: NodeFacts) -> str:
     """Returns statements for the places of keys and queries among all steps, and for the number of filled keys."""
     lines = [
-        f"""{_number("zero", 0)} {_number("one", 1)} total_of = Shape <start = 2, end = 3> (present_key)
+        f"""{_number("zero", 0)} {_number("one", 1)} total_of = Shape <start = 2, end = 3> (keys)
         total = Squeeze (total_of) key_at = Range (zero, total, one) count_of = Shape <start = 2, end = 3> (q)
         count = Squeeze (count_of) query = Range (zero, count, one) {_ints("axis_1", 1)}
         query_row = Unsqueeze (query, axis_1)"""
@@ -159,15 +180,16 @@ def _positions(n: NodeFacts) -> str:
 
 
 def _as_long_as_keys(n: NodeFacts, is_bool: bool) -> str:
-    """Returns statements for ``mask``, which allows none of the keys that ``attn_mask`` does not have."""
+    """Returns statements for ``mask_all``, which allows none of the keys that ``attn_mask`` does not have."""
     steps = n.shape("K")[1 if len(n.shape("K")) == 3 else 2]
     total = steps + n.shape("past_key")[2] if n.has("past_key") else steps
     if same(n.shape("attn_mask")[-1], total):
-        return "mask = Identity (attn_mask)"
+        return "mask_all = Identity (attn_mask)"
     fill = n.array("no_key", np.array(False) if is_bool else np.array(-np.inf, numpy_dtype(n.dtype("attn_mask"))))
-    return f"""mask_of = Shape <start = -1> (attn_mask) absent = Sub (total_of, mask_of) {_ints("pad_from", 0)}
+    return f"""mask_of = Shape <start = -1> (attn_mask) all_of = Shape <start = 2, end = 3> (present_key)
+        absent = Sub (all_of, mask_of) {_ints("pad_from", 0)}
         pads = Concat <axis = 0> (pad_from, absent) {_ints("pad_axis", -1)}
-        mask = Pad (attn_mask, pads, {fill}, pad_axis)"""
+        mask_all = Pad (attn_mask, pads, {fill}, pad_axis)"""
 
 
 def _normalized(n: NodeFacts) -> str:
@@ -196,9 +218,9 @@ def _may_be_masked(n: NodeFacts) -> bool:
 def _mixed(heads: int, shared: int) -> str:
     """Returns statements for ``mixed``, (batch, heads, queries, size)."""
     if heads == shared:
-        return "mixed = MatMul (weights, present_value)"
+        return "mixed = MatMul (weights, values)"
     return """rows_of = Concat <axis = 0> (zero_1, shared, rest, total_of) grouped_weights = Reshape (weights, rows_of)
-        grouped_values = MatMul (grouped_weights, present_value) value_size = Shape <start = 3, end = 4> (present_value)
+        grouped_values = MatMul (grouped_weights, values) value_size = Shape <start = 3, end = 4> (values)
         to_heads = Concat <axis = 0> (of_queries, value_size) mixed = Reshape (grouped_values, to_heads)"""
 
 

@@ -10,7 +10,6 @@ long, several workgroups share the sums of a tile, and a second launch adds up t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -20,7 +19,15 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity, sums_up
-from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, local_memory
+from landbridge.passes.lower.grid.launch import (
+    Launcher,
+    WorkItem,
+    barrier,
+    each_item,
+    is_multiple,
+    local_memory,
+    usual_threads,
+)
 from landbridge.passes.lower.grid.points import USUAL_SIZE
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
@@ -28,6 +35,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.records import record
+from landbridge.sizes.size import Extent, ceildiv, never_below, product
 
 
 def contraction_launch(
@@ -35,8 +43,8 @@ def contraction_launch(
 ) -> None:
     """Emit the whole nest: one launch, or two if sums are divided."""
     extent = {name: [nest.dims[d].extent for d in getattr(found, name)] for name in ("batch", "m", "n", "k")}
-    m, n = math.prod(extent["m"]), math.prod(extent["n"])
-    grid = [tiles.splits, math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
+    m, n = product(extent["m"]), product(extent["n"])
+    grid = [tiles.splits, product(extent["batch"]), ceildiv(n, tiles.n), ceildiv(m, tiles.m)]
     parts = _Parts.of(launcher, nest, found, tiles.splits) if tiles.splits > 1 else None
 
     def body(code: Code, item: WorkItem) -> None:
@@ -46,7 +54,7 @@ def contraction_launch(
         tile = _Tile(code, emitter, found, tiles, item.thread, code.mul(row, tiles.m), code.mul(column, tiles.n))
         tile.emit(parts, part)
 
-    launcher.launch(math.prod(grid), tiles.size, body)
+    launcher.launch(product(grid), tiles.size, body)
     if parts is not None:
         parts.add_up(launcher, nest, buffers)
 
@@ -59,14 +67,14 @@ class _Parts:
     memory: SSAValue
     splits: int
     dims: tuple[int, ...]
-    extents: tuple[int, ...]
+    extents: tuple[Extent, ...]
 
     @classmethod
     def of(cls, launcher: Launcher, nest: Nest, found: Contraction, splits: int) -> _Parts:
         main, dims = nest.reduction, (*found.batch, *found.n, *found.m)
         assert main is not None
         extents = tuple(nest.dims[d].extent for d in dims)
-        return cls(launcher.scratch(main.writes[0].element, splits * math.prod(extents)), splits, dims, extents)
+        return cls(launcher.scratch(main.writes[0].element, splits * product(extents)), splits, dims, extents)
 
     def store(self, code: Code, part: Index, env: Mapping[int, Index], value: SSAValue) -> None:
         """Store ``value``, the part of the sum at ``env``."""
@@ -77,27 +85,22 @@ class _Parts:
 
     def add_up(self, launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
         """Launch a work-item for each sum: it adds the parts in order and runs the stages after it."""
-        count, main = math.prod(self.extents), nest.reduction
+        count, main = product(self.extents), nest.reduction
         assert main is not None
-        size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
+        size = usual_threads(count, USUAL_SIZE, launcher.limits)
         element = main.writes[0].element
 
         def body(code: Code, item: WorkItem) -> None:
-            t = code.add(code.mul(item.group, size), item.thread)
-
-            def point() -> None:
+            def point(t: Index) -> None:
                 value = code.constant(main.inits[0], element)  # type: ignore[arg-type]
                 for part in range(self.splits):
                     value = fold(code, main, value, code.load(self.memory, code.add(t, part * count), element))
                 env = dict(zip(self.dims, code.unflatten(t, self.extents), strict=True))
                 NestEmitter(code, nest, serial(nest), buffers, env).point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
-            if count % size:
-                code.when(code.inside(t, count), point)
-            else:
-                point()
+            each_item(code, item, size, count, point)
 
-        launcher.launch(-(-count // size), size, body)
+        launcher.launch(ceildiv(count, size), size, body)
 
 
 @record(frozen=True)
@@ -137,11 +140,11 @@ class _Tile:
         self._row = code.remainder(thread, tiles.m_threads)
         self._column = code.quotient(thread, tiles.m_threads)
 
-    def _extents(self, dims: Sequence[int]) -> list[int]:
+    def _extents(self, dims: Sequence[int]) -> list[Extent]:
         return [self._emitter.nest.dims[d].extent for d in dims]
 
-    def _limit(self, dims: Sequence[int]) -> int:
-        return math.prod(self._extents(dims))
+    def _limit(self, dims: Sequence[int]) -> Extent:
+        return product(self._extents(dims))
 
     def emit(self, parts: _Parts | None, part: Index) -> None:
         """Emit the results, or with ``parts`` only part number ``part`` of their sums."""
@@ -155,7 +158,7 @@ class _Tile:
         if parts is not None:
             self._keep = partial(parts.store, code, part)
             init = code.constant(identity("arith.addf", element), element)
-            span = -(-self._depth // (t.depth * parts.splits)) * t.depth
+            span = ceildiv(self._depth, t.depth * parts.splits) * t.depth
             first = code.mul(part, span)
             last = code.minimum(code.add(first, span), self._depth)
         others = self._others()
@@ -164,9 +167,9 @@ class _Tile:
             for operand in (x, y):
                 self._fill(operand, k)
             barrier(code)
-            left = (
-                t.depth if self._depth % t.depth == 0 else code.minimum(code.add(self._depth, code.mul(k, -1)), t.depth)
-            )
+            left: Index = t.depth
+            if not is_multiple(self._depth, t.depth):
+                left = code.minimum(code.add(self._depth, code.mul(k, -1)), t.depth)
 
             def step(i: SSAValue, sums: list[SSAValue]) -> Sequence[SSAValue]:
                 return self._multiply(x, y, i, sums, others)
@@ -177,7 +180,7 @@ class _Tile:
 
         count, main = t.m_block * t.n_block, self._main
         length = self._depth if parts is None else span
-        if not sums_up(main) or length <= 2 * BLOCK:
+        if not sums_up(main) or never_below(length) <= 2 * BLOCK:
             self._finish(code.loop(first, last, t.depth, [init] * count, chunk))
             return
         zeros = [code.constant(identity("arith.addf", element), element)] * count
@@ -213,8 +216,8 @@ class _Tile:
     def _location(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
         """Returns the indices of loops ``dims`` at ``flat``; past the edge, those of the last element (unused)."""
         extents = self._extents(dims)
-        limit = math.prod(extents)
-        if limit % width:
+        limit = product(extents)
+        if not is_multiple(limit, width):
             flat = self._code.minimum(flat, limit - 1)
         return dict(zip(dims, self._code.unflatten(flat, extents), strict=True))
 
@@ -294,7 +297,7 @@ class _Tile:
     def _edge(self, dims: Sequence[int], flat: Index, width: int) -> tuple[Mapping[int, Index], SSAValue | None]:
         """Returns the indices of ``dims`` at ``flat``, and whether that is inside the result; None if it always is."""
         code, limit = self._code, self._limit(dims)
-        inside = code.inside(flat, limit) if limit % width else None
+        inside = None if is_multiple(limit, width) else code.inside(flat, limit)
         return dict(zip(dims, code.unflatten(flat, self._extents(dims)), strict=True)), inside
 
     def _where(self, condition: SSAValue | None, run: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.tasks import emit_tasks
+from landbridge.sizes.size import Extent
 from landbridge.targets.grid import GridLimits
 
 #: The longest vector of OpenCL C (version 3.0 specification, section 6.3.2).
@@ -25,7 +26,7 @@ def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: 
     """Emit one launch of all tasks of ``nests``, as for a CPU."""
     machine = core_vector_unit(launcher.limits)
 
-    def body(code: Code, group: SSAValue) -> int:
-        return int(emit_tasks(code, prim, nests, machine, dict(buffers), group, code.add(group, 1)).count)
+    def body(code: Code, group: SSAValue) -> Extent:
+        return emit_tasks(code, prim, nests, machine, dict(buffers), group, code.add(group, 1)).count
 
     launcher.launch_counted(body)

@@ -3,7 +3,6 @@ them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
@@ -12,6 +11,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, power_of_two
 from landbridge.passes.lower.grid.row_groups import MAX_SIZE, Row, RowNest
+from landbridge.sizes.size import Extent, ceildiv, expected_size, product
 from landbridge.targets.grid import GridLimits
 
 #: The number of work-items that saturate the memory bandwidth of a GPU core, with one read in flight each.
@@ -20,22 +20,22 @@ BUSY_MEMORY = 2048
 MIN_EACH = 32
 
 
-def parts_of(row: RowNest, points: int, limits: GridLimits) -> int:
+def parts_of(row: RowNest, points: Extent, limits: GridLimits) -> int:
     """Returns into how many parts the reductions of ``points`` are split to occupy a device's cores; 1 is no split."""
     size = power_of_two(MAX_SIZE, limits.workgroup_size)
-    wanted = BUSY_MEMORY * limits.cores // (points * size)
-    return max(1, min(wanted, row.length // (MIN_EACH * size)))
+    wanted = BUSY_MEMORY * limits.cores // (max(expected_size(points), 1) * size)
+    return max(1, min(wanted, expected_size(row.length) // (MIN_EACH * size)))
 
 
 def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Mapping[SSAValue, SSAValue]) -> None:
     """Launch all points, whose loops are all bound, each reduced in ``parts`` parts."""
     extents = [row.nest.dims[d].extent for d in row.bound]
-    points, main = math.prod(extents), row.nest.reduction
+    points, main = product(extents), row.nest.reduction
     assert main is not None
     element, combine = main.writes[0].element, combiner(main)
     assert combine is not None
     size = power_of_two(MAX_SIZE, launcher.limits.workgroup_size)
-    span = -(-row.length // parts)
+    span = ceildiv(row.length, parts)
     partials = launcher.scratch(element, points * parts)
 
     def emitted(code: Code, thread: SSAValue, point: Index, width: int) -> Row:

@@ -6,7 +6,6 @@ an image of them. So do nests of which one reads what another writes: no kernel 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from xdsl.ir import SSAValue
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.grid.launch import Launcher, WorkItem
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem, each_item, is_multiple, usual_threads
 from landbridge.passes.lower.grid.points import USUAL_SIZE, point_launch
 from landbridge.passes.lower.image_memory import copy_pixel, is_image
 from landbridge.passes.lower.nest import Nest
@@ -27,6 +26,7 @@ from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
+from landbridge.sizes.size import Extent, ceildiv, product
 
 
 def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[ElementAccess]:
@@ -88,7 +88,7 @@ def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
         env = dict(zip(outer, code.unflatten(number, extents), strict=True))
         NestEmitter(code, nest, sched, buffers, env).tile(Tile(0, 1, 0, max(lanes)))
 
-    _each(launcher, math.prod(extents), point)
+    _each(launcher, product(extents), point)
 
 
 def _lane_loop(nest: Nest, writes: Sequence[ElementAccess], lanes: int) -> int | None:
@@ -105,7 +105,7 @@ def _lane_loop(nest: Nest, writes: Sequence[ElementAccess], lanes: int) -> int |
 def _walks_lanes(write: ElementAccess, d: int, lanes: int) -> bool:
     row, column = split(write.index)
     others = [c for dim, c in column.coeffs.items() if dim != d] + [stride for stride, _ in column.rest]
-    aligned = not any(c % lanes for c in (*others, column.const))
+    aligned = all(is_multiple(c, lanes) for c in (*others, column.const))
     return column.coeff(d) == 1 and aligned and not row.uses(d) and not column.nonlinear_in(d)
 
 
@@ -134,15 +134,11 @@ def make_image(launcher: Launcher, source: SSAValue, image: SSAValue) -> None:
     _each(launcher, rows * pixels, pixel)
 
 
-def _each(launcher: Launcher, count: int, one: Callable[[Code, SSAValue], None]) -> None:
+def _each(launcher: Launcher, count: Extent, one: Callable[[Code, SSAValue], None]) -> None:
     """Launch a work-item for each number under ``count``, which runs ``one(code, number)``."""
-    size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
+    size = usual_threads(count, USUAL_SIZE, launcher.limits)
 
     def body(code: Code, item: WorkItem) -> None:
-        number = code.value(code.add(code.mul(item.group, size), item.thread))
-        if count % size:
-            code.when(code.inside(number, count), lambda: one(code, number))
-        else:
-            one(code, number)
+        each_item(code, item, size, count, lambda number: one(code, code.value(number)))
 
-    launcher.launch(-(-count // size), size, body)
+    launcher.launch(ceildiv(count, size), size, body)

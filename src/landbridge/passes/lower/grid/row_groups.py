@@ -7,7 +7,6 @@ results are combined in local memory as a tree (Harris, "Optimizing Parallel Red
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -27,30 +26,43 @@ from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.records import record
+from landbridge.sizes.size import Extent, at_least, expected_size, never_below, product
 
 #: The most points of a nest, in a row, that the whole workgroup reduces one after the other.
 FEW_POINTS = 8
 #: The shortest reduction that work-items share.
 MIN_SHARED = 32
 MAX_SIZE = 256
+#: The fewest work-items that share a reduction which may be too long for one. More take longer where it is short after
+#: all; so many reduce a million elements on llvmpipe.
+FEWEST_SHARERS = 16
 
 
 @record(frozen=True)
 class RowNest:
-    """A nest inside a row. ``bound`` are its loops over rows: their indices select the row."""
+    """A nest inside a row. ``bound`` are its loops over rows: their indices select the row.
+
+    ``most_alone``: the most iterations that a work-item may make alone; None without a limit.
+    """
 
     nest: Nest
     bound: tuple[int, ...]
+    most_alone: int | None = None
 
     @property
-    def points(self) -> int:
+    def points(self) -> Extent:
         """Returns the number of points of one row."""
-        return math.prod(d.extent for i, d in enumerate(self.nest.dims) if i not in self.bound and not d.reduction)
+        return product(d.extent for i, d in enumerate(self.nest.dims) if i not in self.bound and not d.reduction)
 
     @property
-    def length(self) -> int:
+    def length(self) -> Extent:
         """Returns the number of iterations of each point's reduction."""
-        return math.prod(d.extent for d in self.nest.dims if d.reduction)
+        return product(d.extent for d in self.nest.dims if d.reduction)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Returns whether some size has a longer reduction than a work-item may do alone."""
+        return self.most_alone is not None and never_below(self.length) > self.most_alone
 
     @property
     def shared(self) -> bool:
@@ -60,22 +72,24 @@ class RowNest:
             main is not None
             and len(main.writes) == 1
             and combiner(main) is not None
-            and self.points <= FEW_POINTS
-            and self.length >= MIN_SHARED
+            and expected_size(self.points) <= FEW_POINTS
+            and (expected_size(self.length) >= MIN_SHARED or self.is_too_long)
         )
 
     @property
-    def width(self) -> int:
+    def width(self) -> Extent:
         """Returns the number of work-items that have work: one for each term of a shared reduction, else one for each
         point.
         """
         return self.length if self.shared else self.points
 
 
-def prefix_rows(nests: Sequence[Nest], length: int, shrunk: set[SSAValue]) -> list[RowNest]:
+def prefix_rows(
+    nests: Sequence[Nest], length: int, shrunk: set[SSAValue], most_alone: int | None = None
+) -> list[RowNest]:
     """Returns the nests, which share their first ``length`` loops, as rows; ``shrunk`` temporaries hold one row."""
     bound = tuple(range(length))
-    return [RowNest(simplify(shrink(n, shrunk, length), keep=length), bound) for n in nests]
+    return [RowNest(simplify(shrink(n, shrunk, length), keep=length), bound, most_alone) for n in nests]
 
 
 def row_launch(
@@ -91,7 +105,10 @@ def row_launch(
     """
     first = rows[0]
     extents = [first.nest.dims[d].extent for d in first.bound]
-    size = power_of_two(min(max(r.width for r in rows), MAX_SIZE), launcher.limits.workgroup_size)
+    widest = max(
+        max(FEWEST_SHARERS, expected_size(row.width)) if row.is_too_long else expected_size(row.width) for row in rows
+    )
+    size = power_of_two(min(widest, MAX_SIZE), launcher.limits.workgroup_size)
 
     def body(code: Code, item: WorkItem) -> None:
         memory = dict(buffers)
@@ -107,22 +124,35 @@ def row_launch(
             env = dict(zip(row.bound, at, strict=True))
             Row(code, row, size, item.thread, memory, env, trees).emit()
 
-    launcher.launch(math.prod(extents), size, body)
+    launcher.launch(product(extents), size, body)
 
 
-def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
-    """Returns the temporaries that fit in local memory, smallest first, with the number of elements of one row.
+def local_temporaries(temporaries: Sequence[SSAValue], rows: Extent, available: int) -> dict[SSAValue, int]:
+    """Returns the temporaries that fit in local memory, smallest first, with the number of elements of one row, which
+    is the same for all sizes.
 
     ``rows`` is the number of rows of each temporary, ``available`` the local memory of a workgroup in bytes.
     """
     found: dict[SSAValue, int] = {}
     left = available - MAX_SIZE * 8  # for partial results
-    for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
-        count = element_count(shape_of(t.type)) // rows
+    for t in sorted(temporaries, key=lambda t: expected_size(element_count(shape_of(t.type))) * item_bytes(t.type)):
+        count = _quotient(element_count(shape_of(t.type)), rows)
+        if count is None:
+            continue
         left -= count * item_bytes(t.type) + 64
         if left >= 0:
             found[t] = count
     return found
+
+
+def _quotient(elements: Extent, rows: Extent) -> int | None:
+    """Returns ``elements / rows`` if that is one number for all sizes, of at least one row; else None."""
+    if isinstance(elements, int) and isinstance(rows, int):
+        return elements // rows
+    if isinstance(rows, int):
+        return None
+    some = expected_size(elements) // max(expected_size(rows), 1)
+    return some if rows * some == elements else None
 
 
 class Row:
@@ -157,10 +187,33 @@ class Row:
             self._point(0)
         elif self._row.shared:
             code.loop(0, points, 1, [], iteration)
-        elif points <= self._size:
+        elif at_least(self._size, points):
             code.when(code.inside(self._thread, points), lambda: self._point(self._thread))
         else:
-            code.loop(self._thread, points, self._size, [], iteration)
+            self._share(0, points, [], iteration)
+
+    def _share(
+        self,
+        first: Index,
+        end: Index,
+        carried: Sequence[SSAValue],
+        body: Callable[[SSAValue, list[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """Emit a loop over this work-item's share of the numbers from ``first`` to ``end`` (exclusive): every n-th, n
+        being the size of the workgroup.
+
+        If ``end`` is known only at run time, all work-items make as many iterations, of which some do nothing: PoCL 3.1
+        takes the condition of a loop between two barriers from one work-item for all of them.
+        """
+        code = self._code
+        if isinstance(end, int):
+            return code.loop(code.add(self._thread, first), end, self._size, carried, body)
+
+        def iteration(start: SSAValue, before: list[SSAValue]) -> Sequence[SSAValue]:
+            number = code.value(code.add(self._thread, start))
+            return code.branch(code.inside(number, end), lambda: body(number, before), lambda: before)
+
+        return code.loop(first, end, self._size, carried, iteration)
 
     def _point(self, p: Index) -> None:
         self._set(p)
@@ -179,7 +232,7 @@ class Row:
         main = self._row.nest.reduction
         assert main is not None
         self.together(main, self.partial(main), partial(self.finish, main))
-        if self._row.points > 1:
+        if self._row.points != 1:
             barrier(self._code)
 
     def together(self, main: Stage, value: SSAValue, then: Callable[[SSAValue], None]) -> None:
@@ -209,7 +262,7 @@ class Row:
         self._emitter.operands.forget()
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
-    def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: int | None = None) -> SSAValue:
+    def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: Extent | None = None) -> SSAValue:
         """Emit this work-item's share of the reduction and return its partial result, without the reduction's initial
         value.
 
@@ -236,15 +289,17 @@ class Row:
             return values
 
         end = row.length if last is None else last
-        begin = code.add(self._thread, first)
-        if not sums_up(main) or (row.length if most is None else most) <= 2 * BLOCK * self._size:
-            (value,) = code.loop(begin, end, self._size, [start], iteration)
+        if not sums_up(main) or never_below(row.length if most is None else most) <= 2 * BLOCK * self._size:
+            (value,) = self._share(first, end, [start], iteration)
             return value
 
         def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
             stop = code.minimum(code.add(k, BLOCK * self._size), end)
-            return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], iteration)[0])]
+            if isinstance(end, int):
+                return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], iteration)[0])]
+            return [fold(code, main, carried[0], self._share(k, stop, [start], iteration)[0])]
 
+        begin = code.add(self._thread, first) if isinstance(end, int) else first
         (value,) = code.loop(begin, end, BLOCK * self._size, [start], block)
         return value
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
-from landbridge.ir.kernel_attributes import keep_marks, set_task_count
+from landbridge.ir.kernel_attributes import keep_marks, set_sizes, set_task_count
+from landbridge.ir.length_ops import lengths_in
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import sums_up
+from landbridge.passes.lower.extents_operand import EXTENTS_TYPE, open_extents, set_word_count
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.divided_rows import divided_row_launch, parts_of
@@ -30,6 +32,7 @@ from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.scratch import fits_stack
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
+from landbridge.sizes.size import expected_size, product
 from landbridge.targets.grid import GridLimits
 
 #: The narrowest row for which a workgroup per row pays, where there are more than a few rows.
@@ -42,14 +45,19 @@ MIN_LONG = 128
 MANY_POINTS = 1 << 14
 
 
-def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
-    """Returns a PrimFunc lowered to launches. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed."""
+def lower_grid(function: func.FuncOp, limits: GridLimits, by_points: bool = False) -> func.FuncOp:
+    """Returns a PrimFunc lowered to launches. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed.
+
+    ``by_points``: each nest has a work-item for each point, whose indices are the simplest.
+    """
     prim = view_prim(function)
     arguments = list(function.body.block.args)
-    block = Block(arg_types=[grid_type(a) for a in arguments])
-    code = Code(block)
-    launcher = Launcher(code, limits)
-    buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+    sizes = open_extents(function)
+    block = Block(arg_types=[*(grid_type(a) for a in arguments), *([EXTENTS_TYPE] if sizes else [])])
+    extents = block.args[-1] if sizes else None
+    buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
+    code = Code(block, extents, lengths={name: buffers[value] for name, value in lengths_in(function).items()})
+    launcher = Launcher(code, limits, extents)
     fold = scan_nest(prim)
     if fold is not None and not fold.is_empty:
         if launcher.limits.core_vectors:
@@ -61,13 +69,24 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     else:
         nests = [nest for nest in build_nests(prim) if not nest.is_empty]
         images = rows_for_images(launcher, nests, buffers)
-        _launches(launcher, prim, nests, buffers)
+        if by_points:
+            _scratch(launcher, prim.temporaries, nests, buffers)
+            for nest in nests:
+                point_launch(launcher, simplify(nest), buffers)
+        else:
+            _launches(launcher, prim, nests, buffers)
         for rows, image in images:
             make_image(launcher, rows, image)
     block.add_op(func.ReturnOp())
+    if extents is not None and not code.words:
+        code.value(sizes[0])  # a Call has at least one word where its function takes any
     code.finish()
+    if extents is not None:
+        set_word_count(extents, code.words)
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     set_task_count(lowered, min(launcher.launches, 1))
+    if extents is not None:
+        set_sizes(lowered, list(code.words))
     keep_marks(function, lowered)
     return lowered
 
@@ -98,17 +117,24 @@ def _row_by_row(
     launcher: Launcher, prim: PrimView, nests: list[Nest], length: int, buffers: dict[SSAValue, SSAValue]
 ) -> bool:
     """Launch a workgroup for each row; returns False if rows are too short or too few for that."""
-    count = math.prod(nests[0].dims[i].extent for i in range(length))
+    count = product(nests[0].dims[i].extent for i in range(length))
     used = used_buffers(nests)
     local = local_temporaries([t for t in prim.temporaries if t in used], count, launcher.limits.local_bytes)
-    rows = prefix_rows(nests, length, set(local))
-    width = max(r.width for r in rows)
-    work = sum(r.points * r.length for r in rows)
-    if (width < MIN_WIDTH and count > FEW_ROWS) or (work > MAX_ROW_WORK and count < FEW_ROWS):
+    rows = prefix_rows(nests, length, set(local), _alone(launcher.limits, Fraction(1, 2)))
+    width, few = max(expected_size(r.width) for r in rows), expected_size(count)
+    work = sum(expected_size(r.points * r.length) for r in rows)
+    if (width < MIN_WIDTH and few > FEW_ROWS) or (work > MAX_ROW_WORK and few < FEW_ROWS):
         return False
     _scratch(launcher, [t for t in prim.temporaries if t not in local], nests, buffers)
     row_launch(launcher, rows, local, buffers)
     return True
+
+
+def _alone(limits: GridLimits, part: Fraction) -> int | None:
+    """Returns the most iterations of one reduction that a work-item may make alone: ``part`` of all, as others are
+    those of other stages, and of loops around blocks of the reduction.
+    """
+    return None if limits.loop_iterations is None else int(limits.loop_iterations * part)
 
 
 def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValue]) -> None:
@@ -116,7 +142,8 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     found = find_contraction(nest)
     if found is not None:
         m, n, k, batch = (
-            math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k, found.batch)
+            expected_size(product(nest.dims[d].extent for d in dims))
+            for dims in (found.m, found.n, found.k, found.batch)
         )
         main = nest.reduction
         divisible = main is not None and sums_up(main)
@@ -124,9 +151,10 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
         if tiles is not None:
             contraction_launch(launcher, nest, found, tiles, buffers)
             return
-    row = RowNest(nest, serial(nest).outer)
-    points = math.prod(nest.dims[d].extent for d in row.bound)
-    if row.shared and row.length >= MIN_LONG and points <= MANY_POINTS:
+    row = RowNest(nest, serial(nest).outer, _alone(launcher.limits, Fraction(7, 8)))
+    points = product(nest.dims[d].extent for d in row.bound)
+    is_long = expected_size(row.length) >= MIN_LONG or row.is_too_long
+    if row.shared and is_long and expected_size(points) <= MANY_POINTS:
         parts = parts_of(row, points, launcher.limits)
         if parts > 1:
             divided_row_launch(launcher, row, parts, buffers)

@@ -21,10 +21,12 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.ir.prim_ops import RemFOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import nbytes_of
-from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.passes.lower.extents_operand import open_extents
+from landbridge.passes.lower.grid.loop_limits import exceeds
 from landbridge.passes.lower.image_memory import is_image
+from landbridge.sizes.size import least
 from landbridge.targets import Target
-from landbridge.targets.grid import GridLimits, grid_limits
+from landbridge.targets.grid import GridLimits, grid_limits, most_binding_bytes
 
 
 def supports(prim: func.FuncOp, target: Target) -> str | None:
@@ -38,10 +40,12 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     if view.is_iterated and any(is_image(ty) for ty in prim.function_type.inputs):
         return f"it is a recurrence on images; a kernel of target {target.kind!r} reads no image that it writes"
     taken = len(prim.function_type.inputs.data)
+    is_open = bool(open_extents(prim))
+    taken += is_open
     if taken > limits.buffers:
         return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
-    most = next((kind.max_binding_bytes for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
-    largest = max((nbytes_of(ty) for ty in prim.function_type.inputs if isinstance(ty, MemRefType)), default=0)
+    most = most_binding_bytes(target)
+    largest = max((least(nbytes_of(ty)) for ty in prim.function_type.inputs if isinstance(ty, MemRefType)), default=0)
     if most is not None and largest > most:
         return f"it takes {largest} bytes in one buffer; a kernel of target {target.kind!r} takes at most {most}"
     if not limits.double_math and (name := _double_function(prim)) is not None:
@@ -49,7 +53,7 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     for element in _elements(prim):
         if (missing := _missing(element, limits)) is not None:
             return f"it uses {element}; target {target.kind!r} states {missing}"
-    return None
+    return exceeds(prim, limits)
 
 
 #: The functions of f64 that every target with f64 has: rounding, roots and what follows from arithmetic.

@@ -13,6 +13,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.serial import by_stride
 from landbridge.records import record
+from landbridge.sizes.size import expected_size, product
 from landbridge.targets.grid import GridLimits
 
 #: The fewest rows, columns or iterations of a contraction: fewer leave most of a tile empty.
@@ -79,8 +80,9 @@ def find_contraction(nest: Nest) -> Contraction | None:
 
     The caller has simplified ``nest``. A contraction has one reduction with a constant initial value. Two of its
     operands depend on all reduction loops, each also on a parallel loop that the other does not depend on; no other
-    operand depends on a reduction loop. M, N and K must each have at least ``MIN_EXTENT`` iterations. M is the side
-    with the shorter stride in the result, so that work-items that are adjacent along M write adjacent elements.
+    operand depends on a reduction loop. M, N and K must each have at least ``MIN_EXTENT`` iterations, at the expected
+    sizes. M is the side with the shorter stride in the result, so that work-items that are adjacent along M write
+    adjacent elements.
     """
     main = nest.reduction
     if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
@@ -107,7 +109,7 @@ def find_contraction(nest: Nest) -> Contraction | None:
     found = Contraction(
         by_stride(batch, write), by_stride(m, write), by_stride(n, write), by_stride(reductions, read), x, y
     )
-    extents = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k)]
+    extents = [expected_size(product(nest.dims[d].extent for d in dims)) for dims in (found.m, found.n, found.k)]
     return found if min(extents) >= MIN_EXTENT else None
 
 
@@ -117,7 +119,9 @@ def _used(a: ElementAccess, dims: int) -> set[int]:
 
 def finest(dims: Sequence[int], access: ElementAccess) -> float:
     """Returns the shortest stride that loops ``dims`` take through ``access``."""
-    return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
+    return min(
+        (abs(expected_size(access.index.coeff(d))) for d in dims if access.index.coeff(d) != 0), default=math.inf
+    )
 
 
 def choose_tiles(

@@ -1,0 +1,88 @@
+"""Instructions of whole runs on processors of boards that are not here: ARMv7 and RISC-V, counted by QEMU.
+
+python benchmarks/board_instructions.py [--only cls]
+
+Packing of inputs and results is included. The count by hand is that of the model's multiply-adds, as many to an
+instruction as a vector has lanes of f32, and nothing else: no loads. Code for RISC-V uses groups of two vector
+registers, whose instructions do twice as much; QEMU models no time, so this says nothing of a vector unit's.
+Needs Debian's qemu-user and gcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
+
+from machine_code.emulated_run import instructions_of_run  # noqa: E402
+from measure import write  # noqa: E402
+from peers import MODELS, Model, inputs_of  # noqa: E402
+from tests.boards import folder  # noqa: E402
+from tests.boards.board import Board  # noqa: E402
+from wheel_models import cache_folder  # noqa: E402
+
+import landbridge as lb  # noqa: E402
+from landbridge.executable.instructions import Call  # noqa: E402
+from landbridge.executable.kernel_facts import facts_of, facts_of_call  # noqa: E402
+
+SHOWN = ("PP-OCRv4 cls", "PP-OCRv4 det", "squeezenet")
+_RISCV = "llvm -mtriple=riscv64-linux-gnu -mcpu=generic -mattr="
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What is compiled for, what QEMU emulates, and the lanes of f32 that a vector has there."""
+
+    name: str
+    target: str
+    qemu: str
+    cpu: str
+    contents: folder.Contents
+    lanes: int
+
+
+def _riscv(name: str, attributes: str, bits: int) -> Processor:
+    cpu = f"rv64,v=true,vext_spec=v1.0,vlen={bits},elen=64"
+    return Processor(name, _RISCV + attributes, "qemu-riscv64", cpu, folder.RISCV64, bits // 32)
+
+
+PROCESSORS = (
+    Processor("Cortex-A9, NEON", "pynq-z2", "qemu-arm", "cortex-a9", folder.ARMHF, 4),
+    Processor("Cortex-A7, NEON", "raspberry-pi-zero-2-32", "qemu-arm", "cortex-a7", folder.ARMHF, 4),
+    _riscv("RVV, any length, 128 bits", "+v", 128),
+    _riscv("RVV, 256 bits and more", "+v,+zvl256b", 256),
+)
+
+
+def row(name: str, model: Model, processor: Processor) -> list[object]:
+    """The line of a model on a processor, in millions of instructions."""
+    executable = lb.compile(model.path(), processor.target, shapes=model.shapes)
+    board = Board(processor.qemu, folder.fetch(cache_folder() / "boards", processor.contents), processor.cpu)
+    executed = instructions_of_run(executable, inputs_of(executable, model), board)
+    facts = facts_of(executable)
+    calls = [each for each in executable.main.instructions if isinstance(each, Call)]
+    known = [fact for call in calls if (fact := facts_of_call(facts, call.function, call.name))]
+    needed = sum(fact.flops / 2 / processor.lanes for fact in known)
+    return [name, processor.name, f"{executed / 1e6:.3f}", f"{needed / 1e6:.3f}", f"{executed / needed:.2f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="models whose name holds this; nothing is written then")
+    given = parser.parse_args()
+    names = [name for name in SHOWN if given.only in name]
+    rows = [row(name, MODELS[name], processor) for name in names for processor in PROCESSORS]
+    columns = ["model", "processor", "million instructions", "by hand", "ratio"]
+    if given.only:
+        for each in rows:
+            print(*each, sep=" | ")
+    else:
+        write("board_instructions", columns, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""AArch64: what Landbridge has to know of it."""

@@ -1,0 +1,33 @@
+"""The description of RISC-V of 64 bits, with parameters of functions in float registers (RV64GC, lp64d)."""
+
+from __future__ import annotations
+
+from landbridge.instruction_sets.description import InstructionSet
+from landbridge.instruction_sets.riscv64.c_language import C_LANGUAGE
+from landbridge.instruction_sets.riscv64.code_forms import CODE
+from landbridge.instruction_sets.riscv64.cpus import CPUS
+from landbridge.instruction_sets.riscv64.processor import PROCESSOR
+from landbridge.instruction_sets.riscv64.relocations import ELF
+from landbridge.instruction_sets.runtime_source import RuntimeSource
+from landbridge.instruction_sets.schedules import Schedules
+
+RISCV64 = InstructionSet(
+    name="riscv64",
+    aliases=(),
+    flushes_denormals=False,
+    elf=ELF,
+    code=CODE,
+    cpus=CPUS,
+    schedules=Schedules(sums_in_factors=True),
+    c_language=C_LANGUAGE,
+    runtime=RuntimeSource(
+        __package__,
+        futex=98,
+        spin=1_000,
+        # Of fcsr: rounding to nearest, no flags. It has no bit for denormals.
+        keep=0,
+        flush=0,
+        unset=-1,
+    ),
+    processor=PROCESSOR,
+)

@@ -1,0 +1,1 @@
+"""x86-64: what Landbridge has to know of it."""

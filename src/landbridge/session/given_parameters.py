@@ -1,0 +1,93 @@
+"""GivenParameters: the weights that set_params gave a Session, for further instances of its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from landbridge.dtypes import stored_dtype
+from landbridge.errors import InputError
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import TensorSpec, parameter_constant
+from landbridge.memory import ledger
+from landbridge.memory.borrowed import host_device
+from landbridge.session.open_arguments import array_of
+from landbridge.tensor import Tensor
+from landbridge.vm.argument import as_memory, check_fit, name_of
+from landbridge.vm.slot_names import find_spec
+
+
+class TakesParameters(Protocol):
+    """A Session, as far as its weights are concerned."""
+
+    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
+        """Give weights new values."""
+
+
+class GivenParameters:
+    """The values of weights, by name: ``copied`` ones, which nobody writes, and ``bound``, memory of the caller."""
+
+    def __init__(self) -> None:
+        self.copied: dict[str, Any] = {}
+        self.bound: dict[str, Tensor] = {}
+
+    def note_copies(self, values: Mapping[str, Any]) -> None:
+        """Replace the values of weights by copies."""
+        for name in values:
+            self.bound.pop(name, None)
+        self.copied.update(values)
+
+    def note_bound(self, values: Mapping[str, Tensor]) -> None:
+        """Replace the values of weights by memory of the caller."""
+        for name in values:
+            self.copied.pop(name, None)
+        self.bound.update(values)
+
+    def give(self, session: TakesParameters) -> None:
+        """Give ``session``, a new one of the same program, all values."""
+        if self.copied:
+            session.set_params(self.copied)
+        if self.bound:
+            session.set_params(self.bound, copy=False)
+
+
+def named_values(values: object) -> Mapping[str, Any]:
+    """Returns ``values``, given for weights by name; raises InputError where it is no mapping."""
+    if isinstance(values, Mapping):
+        return values
+    raise InputError(f"values of weights are given as a {type(values).__name__}; legal: a dict of names and values")
+
+
+def copies_of_parameters(specs: Sequence[TensorSpec], values: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Returns copies of ``values`` by name; raises InputError, before it copies any, where one is none of ``specs`` or
+    does not fit.
+    """
+    sources = {}
+    for name, value in named_values(values).items():
+        spec = find_spec("parameter", name, specs)
+        subject = f"parameter {name!r}"
+        source = array_of(as_memory(subject, value, spec.shape, stored_dtype(spec.dtype)))
+        check_fit(subject, spec, source.shape, name_of(subject, source.dtype, spec.dtype))
+        sources[name] = source
+    where = str(host_device())
+    copies = {}
+    for name, source in sources.items():
+        copies[name] = copied = np.empty(source.shape, source.dtype.newbyteorder("="))
+        ledger.copy_array(
+            copied, source, cause="set_params", tensor=name, source=where, destination=where, casting="unsafe"
+        )
+    return copies
+
+
+def current_parameters(executable: Executable, given: GivenParameters) -> dict[str, Tensor]:
+    """Returns the values of all parameters of ``executable`` by name, read-only unless they are memory of the
+    caller.
+    """
+    now = {}
+    for spec in executable.main.parameters:
+        array = given.copied.get(spec.name, executable.constants[parameter_constant(spec.name)]).view()
+        array.flags.writeable = False
+        now[spec.name] = Tensor.from_numpy_view(array)
+    return now | given.bound

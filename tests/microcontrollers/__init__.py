@@ -1,0 +1,1 @@
+"""Programs for processors without an operating system, run by emulated boards."""
