@@ -14,8 +14,8 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import OutputFileError
-from landbridge.executable import c_export
 from landbridge.executable.c_export import export_c
+from landbridge.files import output_file
 from tests.executable.test_c_export import LINKED, run_in_c
 from tests.selection.installed import program
 from tests.whole_models.small_models import edges
@@ -156,13 +156,13 @@ def test_of_an_export_that_finds_no_space_nothing_is_written(tmp_path: Path, mon
     export_c(lb.compile(edges(24, 32)), tmp_path, "model")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     # A place that takes a few bytes and no library, as a full disk does.
-    usual, files = c_export.open_output, [0]
+    usual, files = output_file.open_output, [0]
 
     def full(*words: Any, **more: Any) -> Any:
         files[0] += 1
         return usual(*words, **more) if files[0] < 3 else usual(os.devnull + "/x", **more)
 
-    monkeypatch.setattr(c_export, "open_output", full)
+    monkeypatch.setattr(output_file, "open_output", full)
     with pytest.raises(OutputFileError):
         export_c(lb.compile(edges(48, 32)), tmp_path, "model")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

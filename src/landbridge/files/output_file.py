@@ -15,7 +15,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -107,6 +107,30 @@ def open_output(
             _name(descriptor, is_named, hidden, location, folder)
         if lasting:
             _sync(location.folder)
+
+
+def write_together(
+    folder: str | Path,
+    contents: Mapping[str, bytes],
+    sources: Iterable[str | Path] = (),
+    *,
+    executables: Collection[str] = (),
+) -> list[Path]:
+    """Writes files that fit each other alone: all of ``contents``, by name, to ``folder``, or none of them.
+
+    The folder is made if it is missing. ``executables`` are the names of those that may be executed. Returns the paths,
+    in order. Raises OutputFileError as ``open_output``.
+    """
+    location, sources = Path(os.fspath(folder)), list(sources)
+    make_folder(location)
+    paths = [location / name for name in contents]
+    check_outputs(paths, sources)
+    with ExitStack() as written:
+        for path, content in zip(paths, contents.values(), strict=True):
+            opened = written.enter_context(open_output(path, sources, executable=path.name in executables))
+            opened.write(content)
+            opened.flush()
+    return paths
 
 
 def write_text(path: str | Path, text: str, sources: Iterable[str | Path] = ()) -> None:
