@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import bufferization, func
@@ -93,6 +93,10 @@ class Graph:
     """The calls of a module and the PrimFuncs that they call, by name, with the number of callers of each.
 
     Whoever changes calls updates it through these methods.
+
+    Equal layers call the same PrimFuncs, and are changed in the same way. Therefore what is made of PrimFuncs with
+    several callers is made once: ``known`` finds it by the names that it was made of. Such a PrimFunc, and one that
+    was made of such alone, is never changed in place.
     """
 
     def __init__(self, module: IRModule) -> None:
@@ -101,9 +105,13 @@ class Graph:
         self.order: dict[CallOp, int] = {}
         self._nodes: dict[CallOp, list[str]] = {}
         self._callers: Counter[str] = Counter()
+        #: How many calls may run a PrimFunc at some time: its callers at first, or the fewest of what it was made of.
+        self._repeats: Counter[str] = Counter()
+        self._known: dict[Hashable, tuple[func.FuncOp, tuple[int, ...]]] = {}
         self.blocks: list[Block] = []
         self._main = module.main
         self._collect(self._main.body.block)
+        self._repeats.update(self._callers)
 
     def _collect(self, block: Block) -> None:
         self.blocks.append(block)
@@ -123,15 +131,58 @@ class Graph:
         """Returns the PrimFunc of a call, which callers must not change."""
         return self.prims[call.callee_name]
 
+    def repeats(self, calls: Sequence[CallOp]) -> int:
+        """Returns how many groups of calls may run the PrimFuncs of ``calls``, which is 1 where one does."""
+        return min(self._repeats[call.callee_name] for call in calls)
+
+    def known(self, key: Hashable) -> tuple[func.FuncOp, tuple[int, ...]] | None:
+        """Returns the PrimFunc that ``remember`` was given for ``key``, which has one more caller from now on, and its
+        inputs; None if there is none.
+        """
+        found = self._known.get(key)
+        if found is not None:
+            function = found[0]
+            name = function.sym_name.data
+            if name not in self.prims:
+                self._insert(function)
+            self._callers[name] += 1
+        return found
+
+    def remember(self, key: Hashable, function: func.FuncOp, inputs: tuple[int, ...], repeats: int) -> None:
+        """Record that ``function`` is what ``key`` makes, with the ``inputs`` that it takes; up to ``repeats`` calls
+        may run it.
+        """
+        self._known[key] = function, inputs
+        self._repeats[function.sym_name.data] = repeats
+
+    def changed(self, call: CallOp, key: Hashable, change: Callable[[func.FuncOp], None]) -> func.FuncOp:
+        """Returns the PrimFunc of ``call``, which runs it from now on, after ``change``.
+
+        ``key`` tells apart what is done to one PrimFunc.
+        """
+        repeats, key = self.repeats([call]), (call.callee_name, key)
+        found = self.known(key) if repeats > 1 else None
+        if found is None:
+            function = self.owned(call)
+            change(function)
+            if repeats > 1:
+                self.remember(key, function, (), repeats)
+            return function
+        function = found[0]
+        self._release(call.callee_name)
+        call.callee = SymbolRefAttr(function.sym_name.data)
+        return function
+
     def owned(self, call: CallOp) -> func.FuncOp:
-        """Returns the PrimFunc of a call, copied first if other calls run it too."""
+        """Returns the PrimFunc of a call, copied first if other calls run it too, or may."""
         name = call.callee_name
         function = self.prims[name]
-        if self._callers[name] > 1:
-            self._callers[name] -= 1
-            function = function.clone()
-            self.add(function, name)
-            call.callee = SymbolRefAttr(function.sym_name.data)
+        if self._repeats[name] > 1:
+            copy = function.clone()
+            self._release(name)
+            self.add(copy, name)
+            call.callee = SymbolRefAttr(copy.sym_name.data)
+            return copy
         return function
 
     def add(self, function: func.FuncOp, stem: str) -> None:
@@ -143,9 +194,23 @@ class Graph:
             if name not in self.prims:
                 break
         function.sym_name = StringAttr(name)
+        self._insert(function)
+        self._callers[name] = self._repeats[name] = 1
+
+    def _insert(self, function: func.FuncOp) -> None:
         self.module.op.body.block.insert_op_before(function, self._main)
-        self.prims[name] = function
-        self._callers[name] = 1
+        self.prims[function.sym_name.data] = function
+
+    def _release(self, name: str) -> None:
+        """Note that a call less runs the PrimFunc ``name``, which leaves the module when none does."""
+        self._callers[name] -= 1
+        if self._callers[name]:
+            return
+        function = self.prims.pop(name)
+        if self._repeats[name] > 1:
+            function.detach()  # ``known`` may return it
+        else:
+            Rewriter.erase_op(function)
 
     def forget(self, call: CallOp) -> None:
         """Erase a call whose results nothing uses, and its destinations, and keep its PrimFunc, which another call has
@@ -164,9 +229,7 @@ class Graph:
         """Erase a call without users, its destinations, and its PrimFunc when no other call runs it."""
         name = call.callee_name
         self.forget(call)
-        self._callers[name] -= 1
-        if not self._callers[name]:
-            Rewriter.erase_op(self.prims.pop(name))
+        self._release(name)
 
     def producer(self, value: SSAValue, block: Block) -> CallOp | None:
         """Returns the call in ``block`` with one result that ``value`` is, or is a reshape of."""

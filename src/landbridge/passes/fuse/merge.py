@@ -25,16 +25,29 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     become temporaries. ``budget`` is the work that may lose its vectors for that, as in ``keeps_vectors``.
     """
     last = calls[-1]
-    functions = [graph.owned(c) for c in calls]
-    internal = {r for c in calls[:-1] for r in c.res}
+    internal = {r: (number, i) for number, c in enumerate(calls[:-1]) for i, r in enumerate(c.res)}
     inputs: dict[Key, SSAValue] = {}
     for call in calls:
         for value in inputs_of(call):
             if value not in internal:
                 inputs.setdefault(value_key(value), value)
-    stem = _stem(functions)
-    function = _concatenate(calls, functions, inputs, budget)
-    graph.add(function, stem)
+    key, repeats = None, graph.repeats(calls)
+    if repeats > 1:
+        at = {k: number for number, k in enumerate(inputs)}
+        read = [tuple(internal.get(v) or at[value_key(v)] for v in inputs_of(c)) for c in calls]
+        key = (tuple(c.callee_name for c in calls), tuple(read), budget)
+    found = None if key is None else graph.known(key)
+    if found is None:
+        functions = [graph.owned(c) for c in calls]
+        stem, given = _stem(functions), list(inputs)
+        function = _concatenate(calls, functions, inputs, budget)
+        graph.add(function, stem)
+        if key is not None:
+            graph.remember(key, function, tuple(i for i, k in enumerate(given) if k in inputs), repeats)
+    else:
+        function, taken = found
+        values = list(inputs.items())
+        inputs = dict(values[i] for i in taken)
     types = [r.type for r in last.res]
     new = CallOp(function.sym_name.data, list(inputs.values()), list(last.destinations), types)
     block = last.parent

@@ -153,18 +153,13 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
 
 def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
     """Returns the elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
-    function = graph.owned(call)
-    stage = pointwise_stage(function)
     block = call.parent
-    assert stage is not None and block is not None  # ``_reshaped`` has checked the stage
-    positions: dict[SSAValue, int] = {a: i for i, a in enumerate(function.body.block.args)}
-    order = [positions[b] for b in stage.op.inputs]
-    for i, operand in enumerate(operands):
-        _retype_argument(function, i, operand.shape)
-    _retype_argument(function, len(operands), shape)
-    arguments = function.body.block.args
-    ins = [(arguments[i], operands[i].map) for i in order]
-    rebuild(stage.op, ins, [(arguments[-1], AffineMap.identity(len(shape)))], shape)
+    assert block is not None  # calls come from the blocks of the graph
+
+    def change(function: func.FuncOp) -> None:
+        _reshape_function(function, shape, operands)
+
+    function = graph.changed(call, ("reshape", shape, tuple(operands)), change)
     old = call.res[0].type
     ty = tensor_type(shape, dtype_of(old), vdevice_of(old))
     inputs = [_as_shape(v, o.shape, call) for v, o in zip(inputs_of(call), operands, strict=True)]
@@ -176,6 +171,20 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
     call.res[0].replace_all_uses_with(view.result)
     graph.forget(call)
     return new
+
+
+def _reshape_function(function: func.FuncOp, shape: Shape, operands: list[_Operand]) -> None:
+    """Give the loops of an elementwise PrimFunc another ``shape``, with ``operands`` as accesses of its inputs."""
+    stage = pointwise_stage(function)
+    assert stage is not None  # ``_reshaped`` has checked it
+    positions: dict[SSAValue, int] = {a: i for i, a in enumerate(function.body.block.args)}
+    order = [positions[b] for b in stage.op.inputs]
+    for i, operand in enumerate(operands):
+        _retype_argument(function, i, operand.shape)
+    _retype_argument(function, len(operands), shape)
+    arguments = function.body.block.args
+    ins = [(arguments[i], operands[i].map) for i in order]
+    rebuild(stage.op, ins, [(arguments[-1], AffineMap.identity(len(shape)))], shape)
 
 
 def _as_shape(value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
@@ -229,15 +238,18 @@ def _without_units(m: AffineMap, before: Shape, after: Shape) -> AffineMap:
 
 
 def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
-    function = graph.owned(call)
     source = source_of(value)
     before, after = shape_of(source.type), shape_of(value.type)
-    for i, v in enumerate(inputs_of(call)):
-        if v is not value:
-            continue
-        for read in reads_of(function.body.block.args[i]) or []:
-            _insert_units(read.stage.op, function.body.block.args[i], before, after)
-        _retype_argument(function, i, before)
+    positions = tuple(i for i, v in enumerate(inputs_of(call)) if v is value)
+
+    def change(function: func.FuncOp) -> None:
+        for i in positions:
+            for read in reads_of(function.body.block.args[i]) or []:
+                _insert_units(read.stage.op, function.body.block.args[i], before, after)
+            _retype_argument(function, i, before)
+
+    graph.changed(call, ("retype", positions, before), change)
+    for i in positions:
         call.operands[i] = source
     return call
 
