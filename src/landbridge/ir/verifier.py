@@ -64,11 +64,14 @@ class KnownTypes:
     def forget(self, of: object) -> None:
         """Clear the types, and record from now on those valid for the targets and vdevices ``of``."""
         self.of = of
-        self.places: IdentityMap[Attribute, None] = IdentityMap()
+        #: The types of values, each with the index of the vdevice that a tensor is on.
+        self.places: IdentityMap[Attribute, int | None] = IdentityMap()
         #: The types of arguments, each with the memrefs of PrimFuncs that it may bind to.
         self.fits: IdentityMap[Attribute, IdentityMap[Attribute, None]] = IdentityMap()
         #: The shape and dtype of the tables' constants.
         self.tables: IdentityMap[Attribute, tuple[tuple[int, ...], np.dtype[Any]]] = IdentityMap()
+        #: The types of views, each with the types of their sources, each with the elements that they begin at.
+        self.views: IdentityMap[Attribute, IdentityMap[Attribute, IdentityMap[Attribute, None]]] = IdentityMap()
 
 
 def verify(module: IRModule, after: str = "", known: KnownTypes | None = None) -> None:
@@ -133,13 +136,13 @@ class _Verifier:
     def block(self, block: Block, defined: set[SSAValue]) -> None:
         """Check ``block``; the values ``defined`` are defined before it."""
         for op in block.ops:
-            for operand in op.operands:
-                if operand not in defined:
-                    self.fail(op, "an operand is used before it is defined", "definitions first")
+            if not defined.issuperset(op.operands):
+                self.fail(op, "an operand is used before it is defined", "definitions first")
             check = self.checks.get(type(op))
             if check is None:
                 self.fail(op, "this operation is not legal in a graph", "lb operations and destinations")
-            for result in op.results:
+            results = op.results
+            for result in results:
                 self.type(op, result.type)
             check(op)
             for region in op.regions:
@@ -151,7 +154,7 @@ class _Verifier:
                 defined.difference_update(inner.args)
                 for hidden in inner.ops:
                     defined.difference_update(hidden.results)
-            defined.update(op.results)
+            defined.update(results)
 
     def only_block(self, op: Operation, region: Region) -> Block:
         if len(region.blocks) != 1:
@@ -161,7 +164,7 @@ class _Verifier:
     def type(self, op: Operation, ty: Attribute) -> None:
         if ty not in self.known.places:
             check_place(self.module, op, ty, self.fail)
-            self.known.places[ty] = None
+            self.known.places[ty] = vdevice_of(ty).index.data if isinstance(ty, TensorType) else None
 
     def _constant(self, op: ConstantOp) -> None:
         symbol = op.symbol_name
@@ -188,13 +191,15 @@ class _Verifier:
             self.fail(op, f"callee @{callee} does not exist", "a PrimFunc of the module")
         if len(arguments) != len(parameters):
             self.fail(op, f"{len(arguments)} arguments", f"{len(parameters)}, as @{callee} takes")
+        fits = self.known.fits
         for i, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
-            fits = self.known.fits.get(argument.type)
-            if fits is not None and parameter in fits:
+            ty = argument.type
+            known = fits.get(ty)
+            if known is not None and parameter in known:
                 continue
-            if not _fits(argument.type, parameter):
-                self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
-            self.known.fits.setdefault(argument.type, IdentityMap())[parameter] = None
+            if not _fits(ty, parameter):
+                self.fail(op, f"argument {i} is {ty}", f"{parameter}, as @{callee} takes")
+            fits.setdefault(ty, IdentityMap())[parameter] = None
         self._destinations(op, arguments[op.input_count :], op.results)
         self._one_vdevice(op, arguments)
 
@@ -224,7 +229,8 @@ class _Verifier:
             self.fail(op, f"results of types {_types(found)}", f"those of its destinations, {_types(expected)}")
 
     def _one_vdevice(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        vdevices = {vdevice_of(v.type).index.data for v in values if isinstance(v.type, TensorType)}
+        places = self.known.places
+        vdevices = {place for v in values if (place := places.get(v.type)) is not None}
         if len(vdevices) > 1:
             self.fail(op, f"operands on vdevices {sorted(vdevices)}", "one vdevice; lb.to_vdevice moves a tensor")
 
@@ -240,15 +246,19 @@ class _Verifier:
                 self.fail(op, f"{source.type} becomes {result.type}", "one element type")
 
     def _view(self, op: ViewOp) -> None:
+        source, result, offset = op.operands[0].type, op.results[0].type, op.attributes["offset"]
+        sources = self.known.views.get(result)
+        offsets = None if sources is None else sources.get(source)
+        if offsets is not None and offset in offsets:
+            return
         self._same_location(op, [op.source], op.result)
-        if is_nd(op.result.type) and op.source.type != op.result.type:
-            self.fail(
-                op, f"{op.source.type} becomes {op.result.type}", "the same: rows of an n-D scope are not in line"
-            )
-        first, have = op.first, element_count(shape_of(op.source.type))
-        last = first + element_count(shape_of(op.result.type))
+        if is_nd(result) and source != result:
+            self.fail(op, f"{source} becomes {result}", "the same: rows of an n-D scope are not in line")
+        first, have = op.first, element_count(shape_of(source))
+        last = first + element_count(shape_of(result))
         if first < 0 or last > have:
             self.fail(op, f"a view of elements {first} to {last}", f"0 to {have}, the elements of its source")
+        self.known.views.setdefault(result, IdentityMap()).setdefault(source, IdentityMap())[offset] = None
 
     def _concat(self, op: ConcatOp) -> None:
         self._same_location(op, list(op.inputs), op.result)

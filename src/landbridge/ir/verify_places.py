@@ -26,7 +26,7 @@ from landbridge.ir.types import (
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.shapes.physical import check_axis_separators, physical_shape
-from landbridge.sizes.size import Size, at_least
+from landbridge.sizes.size import Size, never_at_least
 from landbridge.text.did_you_mean import did_you_mean
 
 #: Raises VerifyError from: an operation, what was found, what would be legal.
@@ -134,7 +134,7 @@ def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
         return
     end = op.first + nbytes_of(op.result.type)
     # For open programs, what is not decided here is checked when an instance is bound.
-    if at_least(op.first, 0) is False or at_least(storage.size, end) is False:
+    if never_at_least(op.first, 0) or never_at_least(storage.size, end):
         fail(op, f"it ends at byte {end}", f"at most {storage.size}, the storage's size")
 
 

@@ -137,7 +137,7 @@ class Size:
         return self // other, self % other
 
     def __bool__(self) -> bool:
-        return not _decided(same(self, 0), f"{self} != 0", self, 0, equal=True)
+        return not _decided(same(self, 0), (self, "!=", 0), self, 0, equal=True)
 
     def __lt__(self, other: Extent) -> bool:
         return not self >= other
@@ -146,10 +146,10 @@ class Size:
         return not self <= other
 
     def __le__(self, other: Extent) -> bool:
-        return _decided(at_least(other, self), f"{self} <= {other}", other, self)
+        return _decided(at_least(other, self), (self, "<=", other), other, self)
 
     def __ge__(self, other: Extent) -> bool:
-        return _decided(at_least(self, other), f"{self} >= {other}", self, other)
+        return _decided(at_least(self, other), (self, ">=", other), self, other)
 
     def __index__(self) -> int:
         raise UndecidedSizeError(f"{self} is not one number{_depends(self)}")
@@ -226,6 +226,23 @@ def _at_least_zero(difference: Terms) -> bool | None:
     return None
 
 
+def never_at_least(left: Extent, right: Extent) -> bool:
+    """Returns whether ``left >= right`` is refuted for all values of the dimensions; no proof of it is searched, which
+    would take longer.
+    """
+    if isinstance(left, int) and isinstance(right, int):
+        return left < right
+    return _never_at_least_zero(_difference(left, right))
+
+
+@lru_cache(maxsize=KNOWN)
+def _never_at_least_zero(difference: Terms) -> bool:
+    if any(value >= 0 for value in samples(difference)):
+        return False
+    high = bounds.upper_bound(difference)
+    return high is not None and high < 0
+
+
 def always_at_least(left: Extent, right: Extent) -> bool:
     """Returns whether ``left >= right`` is known for all values of the dimensions; no refutation is searched."""
     if isinstance(left, int) and isinstance(right, int):
@@ -266,7 +283,7 @@ def _is_zero(difference: Terms) -> bool | None:
 
 def agree(left: Extent, right: Extent) -> bool:
     """Returns ``same``; raises UndecidedSizeError if that depends on the input."""
-    return _decided(same(left, right), f"{left} == {right}", left, right, equal=True)
+    return _decided(same(left, right), (left, "==", right), left, right, equal=True)
 
 
 def largest(*extents: Extent) -> Extent:
@@ -406,9 +423,12 @@ def extent_of(terms: Terms) -> Extent:
     return Size(terms) if number is None else number
 
 
-def _decided(answer: bool | None, subject: str, left: Extent, right: Extent, *, equal: bool = False) -> bool:
+def _decided(
+    answer: bool | None, subject: tuple[object, str, object], left: Extent, right: Extent, *, equal: bool = False
+) -> bool:
+    """Returns ``answer``; raises UndecidedSizeError about ``subject``, whose text is made then only, if it is None."""
     if answer is None:
-        raise undecided(subject, left, right, equal=equal)
+        raise undecided(" ".join(map(str, subject)), left, right, equal=equal)
     return answer
 
 

@@ -208,7 +208,7 @@ class Graph:
             return
         function = self.prims.pop(name)
         if self._repeats[name] > 1:
-            function.detach()  # ``known`` may return it
+            function.detach()  # type: ignore[no-untyped-call]  # ``known`` may return it
         else:
             Rewriter.erase_op(function)
 

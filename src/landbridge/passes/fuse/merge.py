@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects import func, linalg, memref
 from xdsl.dialects.builtin import FunctionType
@@ -25,13 +25,16 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     become temporaries. ``budget`` is the work that may lose its vectors for that, as in ``keeps_vectors``.
     """
     last = calls[-1]
-    internal = {r: (number, i) for number, c in enumerate(calls[:-1]) for i, r in enumerate(c.res)}
+    internal: dict[SSAValue, tuple[int, int]] = {
+        r: (number, i) for number, c in enumerate(calls[:-1]) for i, r in enumerate(c.res)
+    }
     inputs: dict[Key, SSAValue] = {}
     for call in calls:
         for value in inputs_of(call):
             if value not in internal:
                 inputs.setdefault(value_key(value), value)
-    key, repeats = None, graph.repeats(calls)
+    key: Hashable = None
+    repeats = graph.repeats(calls)
     if repeats > 1:
         at = {k: number for number, k in enumerate(inputs)}
         read = [tuple(internal.get(v) or at[value_key(v)] for v in inputs_of(c)) for c in calls]
