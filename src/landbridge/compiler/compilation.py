@@ -85,6 +85,7 @@ PIPELINE = (
     "fold",
     "fuse",
     "fold_scale",
+    "whole_numbers",
     "lengths",
     "support",
     "pack",

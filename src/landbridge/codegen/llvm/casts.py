@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf, isnan
+
 from xdsl.dialects import arith
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.float_arith import splat_value
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import element_of, lanes_of, splat, suffix, with_element
+from landbridge.codegen.printing import predicate
 
 #: Lanes of integers with at most this many bits are converted by way of i32, which vector instructions convert to.
 _NARROW_BITS = 16
@@ -44,7 +48,7 @@ def _saturating(stem: str) -> Printer:
         before, name = widen(e, e.type(source.type), e.names[source])
         after = e.type(result.type)
         if lanes_of(after):
-            e.set(result, _clamped(e, stem == "fptosi", before, name, after))
+            e.set(result, _clamped(e, stem == "fptosi", before, name, after, known_range(source)))
             return
         symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
         e.module.declare(symbol, after, [before])
@@ -53,22 +57,45 @@ def _saturating(stem: str) -> Printer:
     return emit
 
 
-def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -> str:
+def known_range(value: SSAValue) -> tuple[float, float, bool]:
+    """Returns the bounds between which a float lies, as the operations next to it show, and whether it may be NaN."""
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        other, test = splat_value(op.rhs), op.cond.owner
+        if other is not None and isinstance(test, arith.CmpfOp) and predicate(test) == "ord":
+            low, high, nan = known_range(op.lhs)
+            return min(low, other), max(high, other), nan and not (test.lhs is op.lhs and test.rhs is op.lhs)
+    elif isinstance(op, arith.MaximumfOp | arith.MinimumfOp):
+        for of, bound in (tuple(op.operands), tuple(reversed(op.operands))):
+            limit = splat_value(bound)
+            if limit is not None:
+                low, high, nan = known_range(of)
+                pick = max if isinstance(op, arith.MaximumfOp) else min
+                return pick(low, limit), pick(high, limit), nan or isnan(limit)
+    return -inf, inf, True
+
+
+def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str, known: tuple[float, float, bool]) -> str:
     """Returns the same for vectors, clamped as floats; LLVM would clamp integers, lane by lane if they are narrow.
 
     NaN becomes the lower bound, which is 0 for unsigned integers; for signed ones it is replaced by 0 before. If the
     upper bound is not a float, the largest float below it is converted, and larger values are replaced by the bound.
+    ``known``, as ``known_range`` returns it, says what need not be tested.
     """
     bits, lanes = int(element_of(after)[1:]), f"<{lanes_of(after)} x i1>"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if signed:
-        known = e.emit(f"fcmp ord {before} {name}, {name}")
-        name = e.emit(f"select {lanes} {known}, {before} {name}, {before} zeroinitializer")
+    least, most, nan = known
+    if signed and nan:
+        ordered = e.emit(f"fcmp ord {before} {name}, {name}")
+        name = e.emit(f"select {lanes} {ordered}, {before} {name}, {before} zeroinitializer")
     given, spare = name, max(high.bit_length() - _FRACTION[element_of(before)], 0)
-    for order, end in (("ogt", low), ("olt", high >> spare << spare)):
-        limit = splat(float(end), before)
-        inside = e.emit(f"fcmp {order} {before} {name}, {limit}")
-        name = e.emit(f"select {lanes} {inside}, {before} {name}, {before} {limit}")
+    largest = high >> spare << spare
+    if least < low or (nan and not signed):
+        name = _bounded(e, "ogt", before, name, low)
+    if most > largest:
+        name = _bounded(e, "olt", before, name, largest)
+    else:
+        spare = 0
     if bits <= _NARROW_BITS:
         whole = with_element(after, "i32")
         return f"trunc {whole} {e.emit(f'fptosi {before} {name} to {whole}')} to {after}"
@@ -78,6 +105,13 @@ def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -
     whole = e.emit(f"{kind} {before} {name} to {after}")
     beyond = e.emit(f"fcmp oge {before} {given}, {splat(float(high + 1), before)}")
     return f"select {lanes} {beyond}, {after} {splat(high, after)}, {after} {whole}"
+
+
+def _bounded(e: LlvmEmitter, order: str, kind: str, name: str, bound: int) -> str:
+    """Returns ``name`` where it is in ``order`` to ``bound``, elsewhere the bound."""
+    limit = splat(float(bound), kind)
+    inside = e.emit(f"fcmp {order} {kind} {name}, {limit}")
+    return e.emit(f"select {with_element(kind, 'i1')} {inside}, {kind} {name}, {kind} {limit}")
 
 
 def _to_float(opcode: str) -> Printer:

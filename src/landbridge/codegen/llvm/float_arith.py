@@ -87,7 +87,7 @@ def _quotient(e: LlvmEmitter, op: Operation) -> None:
     the smallest floats the remainder is denormal and may be flushed: the error is then within 1.5 units in the last
     place.
     """
-    divisor, kind = _splat_value(op.operands[1]), e.type(op.results[0].type)
+    divisor, kind = splat_value(op.operands[1]), e.type(op.results[0].type)
     usual = divisor is not None and 1 < abs(divisor) < _LARGE_DIVISOR and element_of(kind) == "float"
     if not (usual and e.module.isa.slow_division and e.module.isa.fma):
         _plain_quotient(e, op)
@@ -124,7 +124,7 @@ def _extremum(stem: str, beats: str) -> Printer:
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         for constant, other in (op.operands, reversed(op.operands)):
-            value = None if e.module.isa.extrema else _splat_value(constant)
+            value = None if e.module.isa.extrema else splat_value(constant)
             if value is None or isnan(value):
                 continue
             flags = fast_flags(op)
@@ -140,7 +140,7 @@ def _extremum(stem: str, beats: str) -> Printer:
     return emit
 
 
-def _splat_value(value: SSAValue) -> float | None:
+def splat_value(value: SSAValue) -> float | None:
     """Returns the number that every lane of a constant or of its broadcast has; None for other values."""
     op = value.owner
     if isinstance(op, BroadcastOp):
