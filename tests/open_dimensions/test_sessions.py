@@ -25,6 +25,7 @@ from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.sizes.dim import dimension_of
 from landbridge.tensor import Tensor
+from landbridge.vm import arena as arenas
 from landbridge.vm.builtins import register_builtin
 from tests.open_dimensions.models import convolutions, parts
 from tests.vm import programs
@@ -154,7 +155,19 @@ def test_other_sizes_keep_no_results(executable: lb.Executable) -> None:
     assert living() <= before + 1  # the result of the last run
 
 
-def test_memory_without_a_bound_grows_with_the_largest() -> None:
+def test_memory_without_a_bound_is_reserved_once() -> None:
+    session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
+    arena = session._program_of("main").arena  # type: ignore[attr-defined]
+    for w in (8, 64, 8, 256, 128, 256, 1024):
+        session(image(1, 16, w))
+    assert arena.generation == 0
+    bound = session._program_of("main").session._program  # type: ignore[attr-defined]
+    session(image(1, 64, 2048))
+    assert bound is session._program_of("main").session._program  # type: ignore[attr-defined]
+
+
+def test_memory_without_a_bound_grows_with_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arenas, "_RESERVED", 0)
     session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
     for w in (8, 64, 8, 256, 128, 256):
         session(image(1, 16, w))

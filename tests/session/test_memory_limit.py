@@ -165,3 +165,43 @@ def test_runs_that_grow_in_small_steps_do_not_pass_the_limit() -> None:
     session(np.zeros((350, 1), np.float32))  # 980,000 bytes
     with pytest.raises(OutOfMemoryError, match="1,344,848 bytes"):
         session(np.zeros((410, 1), np.float32))
+
+
+BOUNDED = parser.parse_model(
+    '<ir_version: 8, opset_import: ["": 17]> g (float[n, 64] x) => (float[n] y) {'
+    " a = Softmax<axis = 0>(x)  y = ReduceMax<axes = [1], keepdims = 0>(a) }"
+)
+
+
+def test_a_later_size_is_limited_where_the_memory_of_all_is_reserved() -> None:
+    session = lb.Session(lb.compile(BOUNDED, dims={"n": "1..1000000"}), num_threads=1, memory_limit=1 << 20)
+    few, many = np.ones((8, 64), np.float32), np.ones((1 << 14, 64), np.float32)
+    session(few)
+    for _ in range(2):
+        with pytest.raises(OutOfMemoryError, match="1,048,576 are allowed"):
+            session(many)
+        session.set_input(0, few)
+        session.run()
+    for n in range(8, 4000, 100):  # sizes that advance evenly, which are prepared together
+        session(np.ones((n, 64), np.float32))
+    with pytest.raises(OutOfMemoryError, match="1,048,576 are allowed"):
+        for n in range(4000, 5000, 100):
+            session(np.ones((n, 64), np.float32))
+
+
+@pytest.mark.parametrize("dims", [{"n": "1..1000000"}, None])
+def test_a_later_size_needs_what_the_machine_has(
+    dims: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    session = lb.Session(lb.compile(BOUNDED, dims=dims), num_threads=1)
+    (before,) = session(np.ones((8, 64), np.float32))
+    file = tmp_path / "meminfo"
+    file.write_text("MemAvailable: 20000 kB\nSwapFree: 0 kB\n")
+    monkeypatch.setattr(available_memory, "_MEMORY", file)
+    with pytest.raises(OutOfMemoryError, match="20,480,000 are available"):
+        session(np.ones((1 << 18, 64), np.float32))
+    (found,) = session(np.ones((8, 64), np.float32))
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(before))
+    file.write_text("MemAvailable: 500000 kB\nSwapFree: 0 kB\n")
+    (found,) = session(np.ones((1 << 18, 64), np.float32))
+    assert found.shape == (1 << 18,)

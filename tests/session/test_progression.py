@@ -10,6 +10,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.session.session import Session
+from landbridge.vm import arena as arenas
 from landbridge.vm.resizing import Resizing
 
 CAPACITY = 90
@@ -164,8 +165,9 @@ def test_calls_with_a_growing_mask_compute_no_sizes_of_their_own(fits: list[obje
     assert len(fits) < 20
 
 
-def test_a_state_belongs_to_one_program_when_memory_has_grown() -> None:
+def test_a_state_belongs_to_one_program_when_memory_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that share memory wait for each other at each run, which takes longer than a step."""
+    monkeypatch.setattr(arenas, "_RESERVED", 0)
     session = lb.Session(lb.compile(onnx.parser.parse_model(LAYER), alias="auto"))
     state = session.bind_state(capacity=CAPACITY)
     programs = set()

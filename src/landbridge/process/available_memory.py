@@ -6,6 +6,7 @@ Linux gives pages when they are touched: what is not there ends some process lat
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from landbridge.errors import OutOfMemoryError
 
 _MEMORY, _PROCESS = Path("/proc/meminfo"), Path("/proc/self/statm")
+_OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 _GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 #: Smaller requests are not compared with the available memory, because reading it takes a tenth of a millisecond.
 NOTICED = 16 << 20
@@ -59,6 +61,20 @@ def check_limit(needed: int, subject: str, way_out: str) -> None:
             f"{subject} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
             f"allow more, or {way_out}"
         )
+
+
+def is_address_space_free() -> bool:
+    """Returns whether mapping memory takes nothing from anybody until it is touched.
+
+    It does where addresses have 64 bits, and neither the process nor the machine (``vm.overcommit_memory=2``) has a
+    limit on what is mapped.
+    """
+    if sys.maxsize < 1 << 32 or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return False
+    try:
+        return _OVERCOMMIT.read_text().strip() != "2"
+    except OSError:  # the system does not say
+        return False
 
 
 def _available() -> Iterator[tuple[int, str]]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from landbridge.errors import OutOfMemoryError
+from landbridge.process.available_memory import is_address_space_free
 from landbridge.tensor import Tensor
 
-#: The largest piece that is taken at once where that many bytes may be needed: of the host, which gives pages when they
-#: are touched, and of devices.
-_AHEAD_HOST, _AHEAD_DEVICE = 1 << 30, 64 << 20
+#: The largest piece that is taken at once where that many bytes may be needed: of memory that takes none of the
+#: machine's until it is touched, and of other memory.
+_AHEAD_LAZY, _AHEAD = 1 << 30, 64 << 20
+#: The first piece of such memory where nothing says how many bytes may be needed: runs that need more take so long
+#: that binding the program again for a larger piece does not count.
+_RESERVED = 128 << 20
 
 
 class ProgramArena:
     """One piece of memory for each storage of the programs, as large as the largest request so far.
 
-    A piece is at once as large as any program will need where that is ``most`` and not too much. Otherwise a piece of
-    the host that is outgrown is replaced by one of twice its size, so that few of many growing sizes need a new one.
+    A piece is at once as large as any program will need where that is ``most`` and not too much. Otherwise a piece that
+    is lazy, which takes no memory of the machine until it is touched, begins with as much as most programs will need,
+    and is replaced by one of twice its size when it is outgrown, so that few of many growing sizes need a new one.
     ``generation`` counts how often a piece was outgrown; programs that were bound before keep what they had.
     """
 
@@ -25,6 +30,8 @@ class ProgramArena:
         self._scratch: dict[tuple[int, int], Tensor] = {}
         self._most = most
         self.generation = 0
+        #: The bytes of the host that the machine was found to have for the pieces, touched or not; see MemoryCheck.
+        self.checked_bytes = 0
 
     @property
     def pieces(self) -> list[int]:
@@ -36,19 +43,17 @@ class ProgramArena:
         """Returns the bytes of all pieces."""
         return sum(self.pieces)
 
-    def take(self, number: int, nbytes: int, make: Callable[[int], Tensor], *, of_host: bool) -> Tensor:
+    def take(self, number: int, nbytes: int, make: Callable[[int], Tensor], *, is_lazy: bool) -> Tensor:
         """Returns at least ``nbytes`` for storage ``number`` of a program; ``make`` allocates a new piece of that many
         bytes.
         """
         piece = self._pieces.get(number)
         if piece is None or piece.nbytes < nbytes:
             self.generation += piece is not None
-            most, ahead = self._most_of(number), _AHEAD_HOST if of_host else _AHEAD_DEVICE
-            if (most is None or most > ahead) and piece is not None and of_host:
-                most = 2 * piece.nbytes
+            wanted = self._wanted(number, is_lazy, 0 if piece is None else piece.nbytes)
             piece = None
             self._pieces.pop(number, None)  # memory that nobody else uses may become part of the new piece
-            self._pieces[number] = piece = _created(nbytes, most, make, ahead)
+            self._pieces[number] = piece = _created(nbytes, wanted, make)
         return piece
 
     def scratch(self, vdevice: int, number: int, nbytes: int, make: Callable[[int], Tensor]) -> Tensor:
@@ -63,14 +68,24 @@ class ProgramArena:
             self._scratch[key] = piece = make(nbytes if piece is None else max(nbytes, 2 * piece.nbytes))
         return piece
 
-    def _most_of(self, number: int) -> int | None:
-        return self._most[number] if number < len(self._most) else None
+    def _wanted(self, number: int, is_lazy: bool, before: int) -> int:
+        """Returns the bytes of a new piece for storage ``number``, if that is more than is requested; the piece that it
+        replaces has ``before``.
+        """
+        most = self._most[number] if number < len(self._most) else 0
+        if most is not None and most <= (_AHEAD_LAZY if is_lazy else _AHEAD):
+            return most
+        if not is_lazy:
+            return 0
+        if before:
+            return 2 * before
+        return _RESERVED if is_address_space_free() else 0
 
 
-def _created(nbytes: int, most: int | None, make: Callable[[int], Tensor], ahead: int) -> Tensor:
-    if most is not None and nbytes < most <= ahead:
+def _created(nbytes: int, wanted: int, make: Callable[[int], Tensor]) -> Tensor:
+    if nbytes < wanted:
         try:
-            return make(most)
+            return make(wanted)
         except OutOfMemoryError:  # a process may have a limit on the memory that it reserves
             pass
     return make(nbytes)

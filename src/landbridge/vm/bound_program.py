@@ -25,7 +25,7 @@ from landbridge.vm.device_binding import ON_MISMATCH, DeviceBinding
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.entry import Entry
 from landbridge.vm.frame import Frame
-from landbridge.vm.memory_check import check_memory
+from landbridge.vm.memory_check import MemoryCheck
 from landbridge.vm.modules import load_modules
 from landbridge.vm.parameter_memory import ParameterMemory
 from landbridge.vm.program import Program
@@ -60,8 +60,10 @@ class BoundProgram:
         memory_limit: int | None = None,
     ) -> None:
         self.entry = entry
-        check_memory(executable, bindings, threads, arena, memory_limit)
-        self.memory = memory = ProgramMemory(executable, bindings, host_access, arena, memory_limit)
+        arena = ProgramArena() if arena is None else arena
+        self.memory_check = MemoryCheck(executable, bindings, threads, arena, memory_limit)
+        self.memory_check.check(executable)
+        self.memory = memory = ProgramMemory(executable, bindings, arena, host_access, memory_limit)
         self._images = images = load_modules(executable, bindings)
         self.program = program = _bind(executable, images, memory)
         _ = memory.io.binding  # raises where the binding is missing

@@ -37,11 +37,13 @@ class ExtentCheck:
         tensors: list[tuple[int, int, Extent, tuple[Extent, ...], int]] = []
         calls: list[ins.Call] = []
         left = list(storages)
+        owned: list[int] = []
         for each in ins.flattened(main.instructions):
             match each:
                 case ins.AllocStorage(dst, nbytes):
                     row[dst] = len(fixed)
                     fixed += [left.pop(0), 0]
+                    owned.append(row[dst] + 1)
                     tensors.append((row[dst] + 1, row[dst], 0, (nbytes,), 1))
                 case ins.LoadConstant(dst, name):
                     row[dst] = len(fixed)
@@ -63,6 +65,8 @@ class ExtentCheck:
                 case ins.Call():
                     calls.append(each)
         self._fixed = np.array(fixed, np.float64)
+        #: The rows of what each storage needs.
+        self._owned = np.array(owned, np.intp)
         self._rows, self._wholes = (np.array([each[k] for each in tensors], np.intp) for k in (0, 1))
         self._offsets = np.array([extent_values.slot(offset) for _, _, offset, _, _ in tensors], np.intp)
         self._shapes = padded_slots([shape for _, _, _, shape, _ in tensors], extent_values)
@@ -91,6 +95,12 @@ class ExtentCheck:
         nbytes = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
         fits = (offsets >= 0) & (offsets + nbytes <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
         return found, fits.all(axis=-1)
+
+    def storage_bytes(self, sizes: Bytes, numbers: Sequence[int]) -> Bytes:
+        """Returns the bytes that the storages ``numbers`` need together, at one choice of dimensions or each of
+        several.
+        """
+        return np.asarray(sizes[..., self._owned[numbers]].sum(axis=-1))
 
     def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> NDArray[np.bool_]:
         """Returns whether several threads are faster for any call, at one choice of dimensions or each of several."""

@@ -1,4 +1,4 @@
-"""A check that this machine has the memory that a program needs, before any of it is allocated."""
+"""MemoryCheck: checks that this machine has the memory that a program needs, before any of it is touched."""
 
 from __future__ import annotations
 
@@ -14,39 +14,61 @@ from landbridge.vm.arena import ProgramArena
 from landbridge.vm.device_binding import DeviceBinding
 
 
-def check_memory(
-    executable: Executable,
-    bindings: Sequence[DeviceBinding],
-    threads: int,
-    arena: ProgramArena | None,
-    limit: int | None,
-) -> None:
-    """Raises OutOfMemoryError where ``executable`` in ``bindings`` needs more host memory than there is, or than
-    ``limit``.
+class MemoryCheck:
+    """Checks the memory of runs of ``executable`` in ``bindings``, on ``threads`` threads: against ``limit`` (None: no
+    limit), and what is new for ``arena`` against what the machine has.
 
-    The bytes counted are those for activations and the temporaries of ``threads``; inputs and outputs may be the
-    caller's own. Memory that ``arena`` has already is not counted against the machine, but against ``limit``.
+    The bytes counted are those for activations and the temporaries of all threads; inputs and outputs may be the
+    caller's own.
     """
-    held = [] if arena is None else arena.pieces
-    storages = [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
-    on_host = [
-        (storage.nbytes, held[number] if number < len(held) else 0)
-        for number, storage in enumerate(storages)
-        if 0 <= storage.vdevice < len(bindings) and bindings[storage.vdevice].is_host  # binding finds that
-    ]
-    activations, growth = sum(size for size, _ in on_host), sum(max(0, size - has) for size, has in on_host)
-    scratch = executable.scratch_bytes * threads
-    name = executable.metadata.get("model", "the program")
-    if growth + scratch < NOTICED and limit is None:
-        return
-    subject = (
-        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
-        f"{_largest(executable)})"
-    )
-    way_out = "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads"
-    with limited_to(limit):
-        check_limit(activations + scratch, subject, way_out)
-    check_available(growth + scratch, subject, way_out)
+
+    def __init__(
+        self,
+        executable: Executable,
+        bindings: Sequence[DeviceBinding],
+        threads: int,
+        arena: ProgramArena,
+        limit: int | None,
+    ) -> None:
+        self._threads, self._arena, self._limit = threads, arena, limit
+        self._scratch = executable.scratch_bytes * threads
+        #: The numbers of the storages that are on the host, of those that are no rows.
+        self.on_host = [
+            number
+            for number, storage in enumerate(_storages(executable))
+            if 0 <= storage.vdevice < len(bindings) and bindings[storage.vdevice].is_host  # binding finds that
+        ]
+
+    @property
+    def allowed(self) -> int:
+        """Returns the bytes of activations on the host that need no further ``check``."""
+        allowed = self._arena.checked_bytes + max(0, NOTICED - 1 - self._scratch)
+        return allowed if self._limit is None else min(allowed, self._limit - self._scratch)
+
+    def check(self, executable: Executable) -> None:
+        """Raises OutOfMemoryError where runs at the sizes of ``executable``, the program with fixed sizes, need more
+        than is allowed or there is.
+        """
+        storages = _storages(executable)
+        activations = sum(storages[number].nbytes for number in self.on_host)
+        growth = max(0, activations - self._arena.checked_bytes)
+        if self._limit is None and growth + self._scratch < NOTICED:
+            return
+        name = executable.metadata.get("model", "the program")
+        subject = (
+            f"a run of {name!r} ({activations:,} bytes for activations, {self._scratch:,} for temporaries of "
+            f"{self._threads} threads{_largest(executable)})"
+        )
+        way_out = "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads"
+        with limited_to(self._limit):
+            check_limit(activations + self._scratch, subject, way_out)
+        check_available(growth + self._scratch, subject, way_out)
+        self._arena.checked_bytes += growth
+
+
+def _storages(executable: Executable) -> list[ins.AllocStorage]:
+    """Returns the storages of ``executable`` that are no rows, in order."""
+    return [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
 
 
 def _largest(executable: Executable) -> str:

@@ -33,15 +33,16 @@ from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 class ProgramMemory:
     """Allocates what a program's instructions require and keeps it; constants are used where they are.
 
-    ``bindings`` has the memory of each vdevice. ``host_access``, ``memory_limit``: as for IoMemory.
+    ``bindings`` has the memory of each vdevice. ``arena`` has that of storages. ``host_access``, ``memory_limit``: as
+    for IoMemory.
     """
 
     def __init__(
         self,
         executable: Executable,
         bindings: Sequence[DeviceBinding],
+        arena: ProgramArena,
         host_access: HostAccess | None = None,
-        arena: ProgramArena | None = None,
         memory_limit: int | None = None,
     ) -> None:
         #: It is called before anything runs; raises ExecutableError where the constants have changed.
@@ -52,7 +53,7 @@ class ProgramMemory:
         self.io = IoMemory(executable.main, self.bindings, host_access, memory_limit)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(bindings))]
         self._leases: list[Lease] = []
-        self._arena = ProgramArena() if arena is None else arena
+        self._arena = arena
         self._storages = 0
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnedMemory] = {}
         #: Constants in acquired scopes.
@@ -83,7 +84,7 @@ class ProgramMemory:
                 self._storages,
                 instruction.nbytes,
                 lambda nbytes: self.tensor((nbytes,), "uint8", instruction.vdevice, instruction.alignment),
-                of_host=self.bindings[instruction.vdevice].is_host,
+                is_lazy=self._is_lazy(instruction.vdevice),
             )
             self._storages += 1
         except InputError as error:
@@ -93,6 +94,11 @@ class ProgramMemory:
             Lease(tensor.storage, f"activations of {self._executable.metadata.get('model', 'a program')}")
         )
         return self._flat(tensor, instruction.vdevice)
+
+    def _is_lazy(self, vdevice: int) -> bool:
+        """Returns whether memory of ``vdevice`` takes none of the machine's until it is touched."""
+        binding = self.bindings[vdevice]
+        return binding.is_host and binding.kind.scope == "global"
 
     def scratch(self, vdevice: int, number: int, nbytes: int) -> FlatMemory:
         """Returns scratch buffer ``number`` for kernels of a device, which lives as long as a program that holds it.

@@ -16,7 +16,7 @@ import numpy as np
 
 from landbridge.dtypes import dtype
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import ExtentValues, choose_legal, dimensions, spec_at
+from landbridge.executable.instance import ExtentValues, choose_legal, dimensions, instance, spec_at
 from landbridge.executable.parts import CodeImage
 from landbridge.memory import ledger
 from landbridge.memory.extents import limits_pieces
@@ -54,7 +54,12 @@ class Resizing:
     def __init__(
         self, bound: BoundProgram, executable: Executable, extent_values: ExtentValues, storages: Sequence[int]
     ) -> None:
-        self._bound, self._main, self._extent_values = bound, executable.main, extent_values
+        self._bound, self._executable, self._main, self._extent_values = (
+            bound,
+            executable,
+            executable.main,
+            extent_values,
+        )
         self._dimensions = dimensions(executable.main)
         program = bound.program
         io = (*self._main.inputs, *self._main.outputs)
@@ -93,7 +98,8 @@ class Resizing:
         """Returns the state of the program where dimensions have ``values``, by name; None where its memory is too
         small.
 
-        Raises ShapeError as ``instance`` does.
+        Raises ShapeError as ``instance`` does, and OutOfMemoryError where the machine has not the memory, or the
+        Session's limit does not allow it.
         """
         extent_values = self._extent_values
         choose_legal(self._main, self._dimensions, values, extent_values)
@@ -110,6 +116,8 @@ class Resizing:
         sizes, fits = self._check.sizes(found, nbytes)
         if not fits or not (self._kernels is None or self._kernels.fits(found)):
             return None
+        if self._activations(sizes) > self._bound.memory_check.allowed:
+            self._bound.memory_check.check(instance(self._executable, values))
         threads = int(self._threads(found, sizes))
         fit = SizeFit(found, specs, slots.places_at(found), nbytes, threads)
         if self._kernels is not None:  # which may copy words to the device: not in a run
@@ -143,6 +151,7 @@ class Resizing:
             legal &= rows[:, slot(guard.found)] == rows[:, slot(guard.legal)]
         if inputs is not None:
             legal &= (shapes[:, : inputs.shape[1], : inputs.shape[2]] == inputs).all(axis=(1, 2))
+        legal &= self._activations(sizes) <= self._bound.memory_check.allowed
         if self._kernels is not None:
             legal &= self._kernels.fits(rows)
         if not legal[0]:
@@ -157,6 +166,10 @@ class Resizing:
         if most == 1:
             return np.ones(extent_values.shape[:-1], np.int64)
         return np.where(self._check.is_worth_sharing(extent_values, sizes), most, 1)
+
+    def _activations(self, sizes: Bytes) -> NDArray[np.float64]:
+        """Returns the bytes of storages on the host at one choice of sizes, or at each of several."""
+        return self._check.storage_bytes(sizes, self._bound.memory_check.on_host)
 
     def changes(self, frame: Frame, fit: SizeFit) -> set[Slot]:
         """Returns the inputs and outputs of ``frame``, one of the program's, that ``resize`` to ``fit`` unbinds: those
