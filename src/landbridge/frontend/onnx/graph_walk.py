@@ -25,10 +25,11 @@ from landbridge.errors import (
     UndecidedSizeError,
     UnsupportedOperatorError,
 )
-from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
+from landbridge.frontend.onnx.attributes import attribute_values
 from landbridge.frontend.onnx.condition_nodes import chooses_branches, ifs_of, is_of_carried, only_for
 from landbridge.frontend.onnx.deciding import decided
 from landbridge.frontend.onnx.decisions import Decisions
+from landbridge.frontend.onnx.earlier_walks import EarlierWalks
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import depends_on_types, function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
@@ -48,7 +49,15 @@ from landbridge.frontend.onnx.size_arithmetic import (
     whole_array,
 )
 from landbridge.frontend.onnx.small_integers import check_makes_bytes
-from landbridge.frontend.onnx.values import UNKNOWN, ImportedValue, Unknown, constant_if_empty, renamed, shape_text
+from landbridge.frontend.onnx.values import (
+    UNKNOWN,
+    ImportedValue,
+    Unknown,
+    constant_if_empty,
+    empty_tensor,
+    renamed,
+    shape_text,
+)
 from landbridge.identity_map import IdentityMap
 from landbridge.ir.checkpoint import Checkpoint
 from landbridge.ir.graph_builder import GraphBuilder
@@ -101,8 +110,11 @@ class GraphWalk:
         branches: Branches | None = None,
         import_body: ImportsBody | None = None,
         decisions: Decisions | None = None,
+        earlier: EarlierWalks | None = None,
     ) -> None:
         self.g = g
+        #: What earlier walks of the main graph have computed.
+        self.earlier = earlier or EarlierWalks()
         #: What was decided of open dimensions.
         self.decisions = decisions or Decisions()
         #: Whether a node that is being imported depends on what was decided before it began: then it begins again.
@@ -133,7 +145,8 @@ class GraphWalk:
         """
         known = self.opsets if opsets is None else opsets
         inner = GraphWalk(
-            g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.decisions
+            *(g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.decisions),
+            earlier=self.earlier,
         )
         inner.values, inner._is_inside, inner._is_nested = self.values.new_child(), True, True
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
@@ -155,7 +168,7 @@ class GraphWalk:
             for value in graph.initializers.values():
                 if value.const_value is None:
                     raise ImportModelError(f"initializer {value.name!r} has no data")
-                array = self.values[value] = tensor_array(value.const_value)
+                array = self.values[value] = self.earlier.initializer(value)
                 check_declared(value, array, "initializer")
         for node in graph:
             self._run_node(node)
@@ -301,6 +314,9 @@ class GraphWalk:
             ranges = checked.needed
             if self._check_indices:
                 inputs = list(checked_indices(context, checked, known))
+            empty = self.earlier.without_elements(node, opset, context.attributes, inputs, self.decisions.known)
+            if empty is not None:
+                return [empty_tensor(self.g, shape, dtype) for shape, dtype in empty]
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if any(x is not None and x.dtype == object for x in constants):
             if len(constants) == len(inputs) and not node.domain:
@@ -318,7 +334,7 @@ class GraphWalk:
         elif node.op_type == "Identity" and not node.domain and isinstance(inputs[0], np.ndarray):
             return [inputs[0]]  # not a copy, so that layers which share weights pack them once
         elif handler is not None and inputs and len(constants) == len(inputs) and foldable(node):
-            folded = evaluate(context, handler, constants)
+            folded = self._folded(node, context, handler, constants)
             operator = _host_operator(node, context) if folded is None else None
             if operator is not None and not operator.in_order:
                 with suppress(NodeError):  # the handler reports what is wrong with the node
@@ -342,6 +358,17 @@ class GraphWalk:
         if not node.domain and isinstance(results[0], SSAValue):
             self._note_whole(node, context, inputs, results[0])
         return [constant_if_empty(self.g, x) for x in results]
+
+    def _folded(
+        self, node: ir.Node, c: OpContext, handler: Handler, operands: Sequence[np.ndarray[Any, Any] | None]
+    ) -> list[np.ndarray[Any, Any]] | None:
+        """Returns ``evaluate``; a node of the main graph is evaluated once in all walks."""
+        found = None if self._is_nested else self.earlier.constants(node, operands)
+        if found is None:
+            found = evaluate(c, handler, operands)
+            if found is not None and not self._is_nested:
+                self.earlier.keep(node, operands, found)
+        return found
 
     def _sizes(self, node: ir.Node, c: OpContext, operands: Sequence[Any]) -> np.ndarray[Any, Any] | None:
         """Returns the result of a node on extents, an array of integers and Sizes.

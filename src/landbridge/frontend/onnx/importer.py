@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.decisions import Decisions
+from landbridge.frontend.onnx.earlier_walks import EarlierWalks
 from landbridge.frontend.onnx.empty_specializations import from_zero, may_be_zero, name_of, where_zero
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.found_states import prepare_states
@@ -72,7 +73,7 @@ class _Import:
     """The import of the model ``loaded``. ``empty`` is a module without functions, which each walk begins with.
 
     ``states``: the inputs that outputs share memory with, by output. ``decided``: dimensions that data decide, in all
-    walks.
+    walks. ``earlier``: what walks have computed.
     ``walks`` says why the model was walked, once for each walk, and ``purpose`` what the present one is for.
     """
 
@@ -83,6 +84,7 @@ class _Import:
     branches: Branches = field(default_factory=Branches)
     broadcasting: Broadcasting = field(default_factory=Broadcasting)
     specializations: Specializations = field(default_factory=Specializations)
+    earlier: EarlierWalks = field(default_factory=EarlierWalks)
     decided: set[str] = field(default_factory=set)
     purpose: str = ""
     walks: list[str] = field(default_factory=list)
@@ -102,6 +104,8 @@ class _Import:
             if tried and self.request.around is None:
                 error.args = (f"{error}\n{tried}", *error.args[1:])
             raise
+        finally:
+            self.earlier = EarlierWalks()  # its arrays would live as long as this object
 
     def _found(self) -> Imported:
         try:
@@ -190,6 +194,7 @@ class _Import:
                 self.branches,
                 self._import_body,
                 decisions,
+                self.earlier,
             )
         finally:
             decisions.weighed = data.weighed
@@ -227,6 +232,7 @@ class _Import:
         """Returns ``module`` with those for other sizes that the request asks for."""
         request, search, first = self.request, self._search, self.specializations
         dimensions = request.dimensions or {}
+        self.earlier.begin_others()
         others: list[IRModule] = []
         spares: list[IRModule] = []
         if request.others and not self.decided:

@@ -16,6 +16,7 @@ from landbridge.errors import InputError, UndecidedSizeError, UnsupportedOperato
 from landbridge.executable.parts import StateGrowth
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.decisions import Decisions
+from landbridge.frontend.onnx.earlier_walks import EarlierWalks
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs
@@ -52,8 +53,12 @@ def build_main(
     branches: Branches,
     import_body: ImportsBody,
     decisions: Decisions,
+    earlier: EarlierWalks,
 ) -> IRModule:
-    """Returns ``module`` with ``@main`` of the model ``loaded``, whose inputs are ``inputs``."""
+    """Returns ``module`` with ``@main`` of the model ``loaded``, whose inputs are ``inputs``.
+
+    ``earlier`` gets the values of this walk.
+    """
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
     decisions.broadcasting.found_any = False
@@ -63,7 +68,7 @@ def build_main(
         *(inputs.shapes.values() if Permission.RELATE in data.permissions.granted else ()),
     ]
     g.read_dimensions |= dimensions_of(chain(*read)).keys()
-    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body, decisions)
+    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body, decisions, earlier)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
     if decisions.must_restart:
@@ -100,6 +105,7 @@ def build_main(
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))
     if decisions.changed:
         replace_sizes(module, decisions.extent)
+    earlier.values = walk.values
     return module
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -45,13 +45,21 @@ def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
     """Returns a tensor without elements as a constant, or as a view of one if it has open extents: no kernel computes
     it.
     """
-    shape = shape_of(value.type) if isinstance(value, SSAValue) else ()
-    if not isinstance(value, SSAValue) or not any(isinstance(e, int) and e == 0 for e in shape):
+    if not isinstance(value, SSAValue) or not has_no_elements(value):
         return value
-    dtype = numpy_dtype(dtype_of(value.type))
+    return empty_tensor(g, shape_of(value.type), dtype_of(value.type))
+
+
+def has_no_elements(value: Any) -> bool:
+    """Returns whether a value is a tensor that has no elements, whatever the sizes of its other dimensions are."""
+    return is_known(value) and 0 in _shape(value)
+
+
+def empty_tensor(g: GraphBuilder, shape: Sequence[Extent], dtype: str) -> Operand:
+    """Returns a tensor of ``shape``, which has an extent of 0: a constant, or a view of one if it has open extents."""
     if not any(isinstance(e, Size) for e in shape):
-        return np.zeros(shape, dtype)
-    return g.reshape(g.constant(np.zeros(0, dtype), g.node), shape)
+        return np.zeros(shape, numpy_dtype(dtype))
+    return g.reshape(g.constant(np.zeros(0, numpy_dtype(dtype)), g.node), shape)
 
 
 def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> Any:
