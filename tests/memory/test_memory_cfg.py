@@ -133,7 +133,7 @@ class TestSession:
     def test_by_name(self, program: lb.Executable) -> None:
         for name, kind in (("naive", NaiveAllocator), ("pooled", PooledAllocator)):
             session = lb.Session(program, memory_cfg={("cpu:0", "global"): name})
-            assert isinstance(session._program.memory.binding(0).allocator, kind)
+            assert isinstance(session._executor.program.memory.binding(0).allocator, kind)
 
     @pytest.mark.parametrize(
         ("cfg", "message"),

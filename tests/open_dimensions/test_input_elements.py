@@ -12,7 +12,7 @@ import pytest
 import landbridge as lb
 from landbridge.errors import InputError, ShapeError
 from landbridge.executable.executable import Executable
-from landbridge.session import open_session
+from landbridge.session import open_instances
 
 #: Operator: graph, constants=, dims=, and values of the input ``v`` that one program runs with.
 CASES = {
@@ -105,11 +105,12 @@ def test_calls_with_values_that_came_before_do_not_look_for_sizes(
     expand: Executable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One array, with other values from call to call; fewer sizes are remembered than there are values."""
-    monkeypatch.setattr(open_session, "_MOST_SHAPES", 2)
+    monkeypatch.setattr(open_instances, "_MOST_SHAPES", 2)
     session, x, v = lb.Session(expand, num_threads=1), feed("Expand"), np.array([2, 3, 4])
     looked = []
-    sizes = session._sizes  # type: ignore[attr-defined]
-    monkeypatch.setattr(session, "_sizes", lambda given: looked.append(v[0]) or sizes(given))
+    instances = session._executor.instances  # type: ignore[attr-defined]
+    sizes = instances._sizes
+    monkeypatch.setattr(instances, "_sizes", lambda given: looked.append(v[0]) or sizes(given))
     for v[0] in (2, 7, 7, 2, 1, 1, 2, 9):
         (found,) = session(x, v)
         np.testing.assert_array_equal(np.asarray(found), np.broadcast_to(x, v))

@@ -161,8 +161,8 @@ def test_results_are_those_of_a_program_of_the_size(executables: dict[str, lb.Ex
             assert all(np.array_equal(a, b) for a, b in zip(found, known[size], strict=True))
 
     check()
-    program = session._programs["main"]  # type: ignore[attr-defined]
-    assert program.session is not None and {each.session for each in session._instances.values()} == {program.session}  # type: ignore[attr-defined]
+    program = session._executor.instances.program_of("main")  # type: ignore[attr-defined]
+    assert program.executor is not None and session._executor.instances.executors() == {program.executor}  # type: ignore[attr-defined]
 
 
 @pytest.mark.sample(2)
@@ -226,7 +226,7 @@ def test_arguments_may_go_by_way_of_the_host() -> None:
             session.run()
             found = session.get_output(0)
             assert np.array_equal(np.asarray(found.to_device("cpu")), -np.maximum(x, 0))
-    assert session._programs["main"].session is not None  # type: ignore[attr-defined]
+    assert session._executor.instances.program_of("main").executor is not None  # type: ignore[attr-defined]
 
 
 def test_little_is_retained_for_each_size(executables: dict[str, lb.Executable]) -> None:

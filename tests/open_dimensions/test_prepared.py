@@ -71,8 +71,8 @@ def test_one_session_for_all_sizes(executable: lb.Executable, sizes: list[tuple[
         owned.set_params(weights)
         for a, b in zip(found, owned(picture(size)), strict=True):
             assert np.array_equal(a, np.from_dlpack(b))
-    program = session._programs["main"]  # type: ignore[attr-defined]
-    assert {each.session for each in session._instances.values()} == {program.session}  # type: ignore[attr-defined]
+    program = session._executor.instances.program_of("main")  # type: ignore[attr-defined]
+    assert session._executor.instances.executors() == {program.executor}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("size", [(1, 40, 40), (3, 3, 8)])
@@ -89,7 +89,7 @@ def test_nothing_is_prepared_when_sizes_change(executable: lb.Executable) -> Non
     session = lb.Session(executable, num_threads=1)
     session(picture((1, 9, 9)))
     done: list[None] = []
-    acquisition = session._programs["main"].session._program._acquisition  # type: ignore[attr-defined]
+    acquisition = session._executor.instances.program_of("main").executor.program._acquisition  # type: ignore[attr-defined]
     acquisition.preparation = lambda: done.append(None)
     session.prepare(N=[1, 2], H=[9, 40], W=[9, 12])
     session(picture((2, 40, 12)))

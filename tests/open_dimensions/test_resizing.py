@@ -11,6 +11,7 @@ import sys
 import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,13 @@ import landbridge as lb
 from landbridge.errors import BindError
 from landbridge.executable.instance import dimensions, instance
 from landbridge.executable.instructions import AllocTensor
-from landbridge.session import Session
+from landbridge.session.fixed_executor import FixedExecutor
+from landbridge.session.given_parameters import GivenParameters
 from landbridge.session.open_program import OpenProgram
+from landbridge.session.session_options import SessionOptions
 from landbridge.sizes.size import of_symbol
+from landbridge.vm.arena import ProgramArena
+from landbridge.vm.entry import Entry
 from landbridge.vm.frame import Frame
 from tests.open_dimensions.models import convolutions, parts
 
@@ -90,8 +95,13 @@ def words_of(frame: Frame, owned: Mapping[int, str]) -> list[object]:
     return found
 
 
-def storages_of(session: Session) -> dict[int, str]:
-    pieces = session._program.memory._arena._pieces
+def bind(executable: lb.Executable, arena: ProgramArena, num_threads: int = 1) -> FixedExecutor:
+    options = SessionOptions("cpu", num_threads=num_threads)
+    return FixedExecutor(executable, Entry("a test"), options, GivenParameters(), arena)
+
+
+def storages_of(executor: FixedExecutor) -> dict[int, str]:
+    pieces = executor.program.memory._arena._pieces
     return {piece.data_address: f"storage {number}" for number, piece in pieces.items()}
 
 
@@ -103,15 +113,15 @@ def test_words_are_those_of_a_program_of_the_size(executables: Mapping[str, lb.E
     ]  # both bounds of each
     every = [dict(zip(ranges, values, strict=True)) for values in itertools.product(*made)]
     for first in every:  # whatever the size that it was bound for
-        program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=1, arena=arena))
+        program = OpenProgram(executable, bind)
         for values in (first, *every):
             shared = program.instance(values, shares=True)
             owned = program.instance(values, shares=False)
-            assert shared.session is program.session and owned.session is not program.session
-            frames = (shared.for_runs()._program.runs.frame, shared.for_calls()._program.calls.frame)
-            expected = owned.session._program.runs.frame
+            assert shared.executor is program.executor and owned.executor is not program.executor
+            frames = (shared.for_runs().program.runs.frame, shared.for_calls().program.calls.frame)
+            expected = owned.executor.program.runs.frame
             for frame in frames:
-                assert words_of(frame, storages_of(shared.session)) == words_of(expected, storages_of(owned.session))
+                assert words_of(frame, storages_of(shared.executor)) == words_of(expected, storages_of(owned.executor))
                 for a, b in zip(frame.slots, expected.slots, strict=True):
                     assert (a.shape, a.strides, a.nbytes, a.places) == (b.shape, b.strides, b.nbytes, b.places)
                     assert all(type(extent) is int for extent in a.shape)
@@ -121,7 +131,7 @@ def test_words_are_those_of_a_program_of_the_size(executables: Mapping[str, lb.E
 def test_words_of_sizes_that_are_computed_together(executables: Mapping[str, lb.Executable], name: str) -> None:
     """In any order, from each other and from sizes of their own."""
     executable, (_, _, ranges) = executables[name], MODELS[name]
-    program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=1, arena=arena))
+    program = OpenProgram(executable, bind)
     units = {each: rest[0] if rest else 1 for each, (_, _, *rest) in ranges.items()}
     low = {each: first * units[each] for each, (first, *_) in ranges.items()}
     high = {each: last * units[each] for each, (_, last, *_) in ranges.items()}
@@ -130,19 +140,19 @@ def test_words_of_sizes_that_are_computed_together(executables: Mapping[str, lb.
     count = 6
     values = np.array([list((low | {along: low[along] + k * units[along]}).values()) for k in range(count)], np.int64)
     sizes = [dict(zip(low, row, strict=True)) for row in values.tolist()]
-    owned = [program.instance(each, shares=False).session for each in sizes]
+    owned = [program.instance(each, shares=False).executor for each in sizes]
     rank = max(len(spec.shape) for spec in executable.main.inputs)
-    shapes = [[[*i.shape, *[1] * (rank - len(i.shape))] for i in each.inputs] for each in owned]
+    shapes = [[[*i.shape, *[1] * (rank - len(i.shape))] for i in each.executable.main.inputs] for each in owned]
     ahead = program.instances_along(values, np.array(shapes, np.int64))
     assert ahead is not None and len(ahead) == count
     for number in (0, 1, 5, 2, None, 3, 3, None, 0):
         shared = program.instance(high, shares=True) if number is None else ahead.at(number)
-        frame = shared.for_runs()._program.runs.frame
-        of_calls = shared.for_calls()._program.calls.frame
+        frame = shared.for_runs().program.runs.frame
+        of_calls = shared.for_calls().program.calls.frame
         if number is not None:
-            expected = owned[number]._program.runs.frame
+            expected = owned[number].program.runs.frame
             for each in (frame, of_calls):
-                assert words_of(each, storages_of(shared.session)) == words_of(expected, storages_of(owned[number]))
+                assert words_of(each, storages_of(shared.executor)) == words_of(expected, storages_of(owned[number]))
                 assert [slot.shape for slot in each.slots] == [slot.shape for slot in expected.slots]
     shapes[3][0][0] += 1  # an input that has another shape than is expected: what comes before it is computed
     fewer = program.instances_along(values, np.array(shapes, np.int64))
@@ -192,10 +202,10 @@ def test_branches_and_moves_at_every_size(executables: Mapping[str, lb.Executabl
 
 def test_threads_are_chosen_for_each_size(executables: Mapping[str, lb.Executable]) -> None:
     executable = executables["convolutions"]
-    program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=2, arena=arena))
+    program = OpenProgram(executable, partial(bind, num_threads=2))
     for values in ({"N": 1, "H": 16, "W": 8}, {"N": 3, "H": 64, "W": 256}, {"N": 1, "H": 16, "W": 16}):
         shared, owned = (program.instance(values, shares=shares) for shares in (True, False))
-        assert shared._fit.threads == owned.session._program.threads  # type: ignore[attr-defined]
+        assert shared._fit.threads == owned.executor.program.threads  # type: ignore[attr-defined]
 
 
 def test_a_tensor_outside_of_its_memory_is_refused(executables: Mapping[str, lb.Executable]) -> None:

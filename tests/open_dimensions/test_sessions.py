@@ -103,7 +103,7 @@ def test_instances_share_the_memory_of_the_largest(executable: lb.Executable) ->
         session.run()
         needed[w] = activations(session)
     assert needed[8] < needed[64] < needed[256]
-    arena = session._programs["main"].arena  # type: ignore[attr-defined]
+    arena = session._executor.instances.program_of("main").arena  # type: ignore[attr-defined]
     assert needed[256] <= arena.nbytes <= 3 * needed[256] + 4096 and arena.generation == 0  # up to three pictures
 
 
@@ -171,7 +171,7 @@ def test_memory_without_a_bound_grows_with_the_largest(monkeypatch: pytest.Monke
     session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
     for w in (8, 64, 8, 256, 128, 256):
         session(image(1, 16, w))
-    arena = session._programs["main"].arena  # type: ignore[attr-defined]
+    arena = session._executor.instances.program_of("main").arena  # type: ignore[attr-defined]
     session.set_input_zero_copy("x", image(1, 16, 256))
     session.run()
     assert arena.nbytes == activations(session) and arena.generation == 2

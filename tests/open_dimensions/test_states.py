@@ -91,7 +91,7 @@ def test_no_copy_where_memory_is_outgrown(monkeypatch: pytest.MonkeyPatch) -> No
     )
     session = lb.Session(lb.compile(model))  # nothing says how large t may be
     session.bind_state("s", "h")
-    arena = session._program_of("main").arena  # type: ignore[attr-defined]
+    arena = session._executor.instances.program_of("main").arena  # type: ignore[attr-defined]
     session(picture(3, 4))
     with lb.no_copies():
         for t in (4, 1 << 12, 4, 1 << 12):
@@ -127,7 +127,7 @@ def test_runs_and_calls_of_any_sizes_in_any_order(batches: lb.Executable, data: 
         assert np.array_equal(state(session), held)
         if bound is not None:
             assert np.array_equal(np.from_dlpack(session.get_output("y")), bound * bound)
-    assert {each.session for each in session._instances.values()} == {session._programs["main"].session}  # type: ignore[attr-defined]
+    assert session._executor.instances.executors() == {session._executor.instances.program_of("main").executor}  # type: ignore[attr-defined]
 
 
 def test_an_lstm_of_steps_of_any_number() -> None:
@@ -163,7 +163,7 @@ def test_a_state_outlives_the_instance_that_computed_it(rows: lb.Executable) -> 
     session(picture(3, 50))
     expected += picture(3, 50).sum(1)
     session.prepare(T=list(range(1, 50)))
-    session._instances.clear()  # type: ignore[attr-defined]  # as when memory is outgrown
+    session._executor.instances._instances.clear()  # type: ignore[attr-defined]  # as when memory is outgrown
     session(picture(3, 2))
     assert np.array_equal(state(session), expected + picture(3, 2).sum(1))
 

@@ -65,7 +65,7 @@ def test_more_threads_than_cores_warn_and_are_as_many_as_cores(monkeypatch: pyte
     with pytest.warns(lb.ThreadCountWarning, match="num_threads is 1000, and this process may use 2 cores") as reported:
         session = lb.Session(program, num_threads=1000)
     assert reported[0].filename == __file__
-    assert session._program.threads <= 2
+    assert session._executor.program.threads <= 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = lb.Session(program, num_threads=2)

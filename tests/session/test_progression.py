@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge.session.session import Session
+from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.vm import arena as arenas
 from landbridge.vm.resizing import Resizing
 
@@ -74,14 +74,14 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     found: list[str] = []
 
     def noting(bind: Callable[..., None]) -> Callable[..., None]:
-        def noted(self: Session, name: str, value: object) -> None:
+        def noted(self: FixedExecutor, name: str, value: object) -> None:
             found.append(name)
             bind(self, name, value)
 
         return noted
 
     for method in ("set_input", "set_input_zero_copy", "set_output_zero_copy"):
-        monkeypatch.setattr(Session, method, noting(getattr(Session, method)))
+        monkeypatch.setattr(FixedExecutor, method, noting(getattr(FixedExecutor, method)))
     yield found
 
 
@@ -165,19 +165,19 @@ def test_calls_with_a_growing_mask_compute_no_sizes_of_their_own(fits: list[obje
     assert len(fits) < 20
 
 
-def test_a_state_belongs_to_one_program_when_memory_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that share memory wait for each other at each run, which takes longer than a step."""
+def test_programs_that_continue_a_state_have_one_lock_when_memory_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs with a lock each, that share memory, wait for each other at each run, which takes longer than a step."""
     monkeypatch.setattr(arenas, "_RESERVED", 0)
     session = lb.Session(lb.compile(onnx.parser.parse_model(LAYER), alias="auto"))
     state = session.bind_state(capacity=CAPACITY)
-    programs = set()
+    locks, programs = set(), set()
     for _ in range(CAPACITY):
         session(np.ones((1, 1, 8), np.float32))
         backing, _ = state.tensors["past_key"].storage.part()
-        (program,) = {tenant.program for _, tenant in backing.live_tenants()}
-        assert not program.shares
-        programs.add(program)
-    assert len(programs) > 1
+        locks |= {tenant.program for _, tenant in backing.live_tenants()}
+        programs |= session._executor.instances.executors()  # type: ignore[attr-defined]
+    (lock,) = locks
+    assert not lock.shares and len(programs) > 1
 
 
 def test_steps_that_go_back_a_little_compute_no_sizes_of_their_own(fits: list[object]) -> None:

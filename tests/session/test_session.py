@@ -587,7 +587,7 @@ def test_constants_are_used_in_the_mapped_file(tmp_path):
     executable = lb.load(tmp_path / "model.lbx")
     s = session(executable)
     weights = executable.constants["w"].ctypes.data
-    assert weights in list(s._program.runs.frame.words)
+    assert weights in list(s._executor.program.runs.frame.words)
     assert np.array_equal(values(s(floats())[0]), floats() + WEIGHTS)
 
 

@@ -29,7 +29,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"devices": {"npu": "cpu"}}, BindError, "no vdevice 'npu'"),
     ({"devices": "npu"}, InputError, "devices='npu' is no mapping of the program's vdevices"),
     ({"memory_cfg": {("cpu:0", "global"): "heap"}}, InputError, "no allocator is called 'heap'"),
-    ({"threads": 1}, TypeError, "unexpected keyword argument 'threads'"),
+    ({"threads": 1}, TypeError, r"Session\.__init__\(\) got an unexpected keyword argument 'threads'"),
 ]
 
 

@@ -112,7 +112,7 @@ def test_memory_of_the_application_is_refused() -> None:
 def test_memory_that_nothing_slides_through_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as memory that several devices use: each run gets new memory, and the ledger has what is copied there."""
     session = lb.Session(lb.compile(stream(*LAYERS["dense"]), alias="auto"))
-    runs = session._program.runs
+    runs = session._executor.program.runs
     monkeypatch.setattr(runs, "allocate_window", lambda slot, spec, step: runs.allocate(slot, spec))
     history = History(session, "dense", 4)
     state = history.begin(session.bind_state())

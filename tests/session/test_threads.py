@@ -370,7 +370,7 @@ def test_a_session_that_is_dropped_lets_go_at_once():
         s.run()
         s(tensor)
         s.run_async().wait(30)
-        gone = [weakref.ref(s), weakref.ref(x), weakref.ref(s._entry), weakref.ref(s._program)]
+        gone = [weakref.ref(s), weakref.ref(x), weakref.ref(s._entry), weakref.ref(s._executor.program)]
         del s, x
         deadline = time.monotonic() + 20  # the worker lets go just after it says that the run is over
         while any(known() is not None for known in gone) and time.monotonic() < deadline:

@@ -7,11 +7,15 @@ from onnx import parser
 
 import landbridge as lb
 from landbridge.executable.executable import Executable
+from landbridge.executable.instance import dimensions
 from landbridge.executable.instructions import Call
 from landbridge.executable.segments import segments_of
+from landbridge.session.given_parameters import GivenParameters
+from landbridge.session.open_executor import OpenExecutor
 from landbridge.session.segment_steps import ProgramPiece
-from landbridge.session.session import bound_program_of
+from landbridge.session.session_options import SessionOptions
 from landbridge.vm.appending_calls import appending_call
+from landbridge.vm.entry import Entry
 
 
 def compiled(body: str, shape: str = "float[K,2]") -> Executable:
@@ -29,11 +33,14 @@ def appended(executable: Executable) -> tuple[list[int], str, int | None]:
     (call,) = [call for segment in segments_of(executable) for call in segment.calls]
     (segment,) = call.bodies[-1].segments
     declared: dict[str, list[int]] = call.attributes["attributes"]  # type: ignore[assignment]
-    piece = ProgramPiece(executable, segment.function, {"num_threads": 1})
-    piece.session.prepare(**dict.fromkeys(piece.session.executable.dimensions, 3))
-    program = piece.session._program_of("main").session
+    options = SessionOptions("cpu", num_threads=1)
+    piece = ProgramPiece(executable, segment.function, Entry("a test"), options, GivenParameters())
+    assert isinstance(piece.executor, OpenExecutor)
+    piece.executor.prepare(dict.fromkeys(dimensions(piece.function), 3))
+    executor = piece.executor.instances.program_of("main").executor
+    assert executor is not None
     names = [spec.name for spec in (*piece.function.inputs, *piece.function.outputs)]
-    found = appending_call(piece.function, bound_program_of(program).program, names.index("a"), names.index("e"))
+    found = appending_call(piece.function, executor.program.program, names.index("a"), names.index("e"))
     return declared["appended"], segment.function, found
 
 

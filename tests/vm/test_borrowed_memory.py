@@ -161,7 +161,7 @@ def test_barriers_come_before_launches_that_nothing_orders_them_with(board):
             Call(0, "double", (6, 1), N),
         ),
     )
-    assert kinds(s._program.program.steps) == [
+    assert kinds(s._executor.program.program.steps) == [
         ["NativeStep"],
         ["KernelStep", "NativeStep"],
         "WaitStep",
@@ -184,7 +184,7 @@ def test_a_launch_that_is_waited_for_is_a_step_of_its_own(board):
             Call(0, "double", (6, 1), N),
         ),
     )
-    steps = s._program.program.steps
+    steps = s._executor.program.program.steps
     assert kinds(steps) == [["NativeStep"], "KernelStep", "KernelStep", "WaitStep", ["NativeStep"]]
     assert steps[3] == WaitStep((steps[1].number,))
     assert (np.asarray(s(np.ones(N, np.float32))[0]) == 8).all()

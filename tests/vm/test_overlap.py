@@ -193,7 +193,7 @@ def test_the_device_is_given_its_work_before_the_cpu_begins():
     api = LazyKernels(0)
     exe = two_branches(host_first=True)
     s = lb.Session(exe, devices={"cpu": "cpu", "dev": Device(api, 0)}, num_threads=1)
-    kinds = [type(step).__name__ for step in s._program.program.steps]
+    kinds = [type(step).__name__ for step in s._executor.program.program.steps]
     assert kinds == ["CopyStep", "KernelStep", "CopyStep", "NativeStep", "WaitStep", "NativeStep"]
     (y, z) = s(np.ones(N, np.float32))
     assert (np.asarray(y) == 4).all() and (np.asarray(z) == 2).all()

@@ -19,7 +19,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.executable.abi import KERNEL_STACK_BYTES, STACK_TEMPORARY_BYTES
-from landbridge.session.session import bound_program_of
 
 FLOAT = TensorProto.FLOAT
 _STACK_BYTES = 1 << 20
@@ -126,7 +125,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 def deepest(session: lb.Session) -> int:
     """Bytes of stack that a run of ``session`` takes on the calling thread, compiled code alone."""
     session.run()  # which binds what has no memory yet
-    native = bound_program_of(session).runs.frame.execute
+    native = session._executor.program.runs.frame.execute
     function, arguments = native.func, (*native.args,)  # type: ignore[attr-defined]
     values = [ctypes.cast(each, ctypes.c_void_p).value if each is not None else 0 for each in arguments[:2]]
     values += [each.value for each in arguments[2:]]

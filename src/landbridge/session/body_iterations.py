@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import get_ident
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,16 +16,17 @@ from landbridge.executable.parts import Function
 from landbridge.executable.segments import DIMENSIONS, BodyProgram
 from landbridge.memory.accesses import open_views
 from landbridge.records import record
+from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.open_arguments import argument, array_of
-from landbridge.session.open_session import OpenSession
-from landbridge.session.session import Session, bound_program_of
+from landbridge.session.open_executor import OpenExecutor
 from landbridge.sizes.size import all_at
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.iteration_memory import CarriedMemory, CollectedRows, MemoryPiece
 from landbridge.vm.iteration_program import IterationArguments, IterationProgram
 from landbridge.vm.resizing import Resizing
-from landbridge.vm.token_lock import NOBODY
 
+#: What runs a piece of a program.
+PieceExecutor: TypeAlias = OpenExecutor | FixedExecutor
 #: How many iterations are checked at once before a program is bound.
 _AT_FIRST = 16
 
@@ -46,16 +46,21 @@ class TakenIterations:
 
 class BodyIterations:
     """Runs iterations of the loop body ``body``, which has ``carried`` carried values and consists of one ``function``,
-    the one of ``session``.
+    the one of ``executor``.
 
     ``appended``: the indices of those carried values that each iteration returns with new elements appended to what it
     was given.
     """
 
     def __init__(
-        self, body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+        self,
+        body: BodyProgram,
+        carried: int,
+        appended: Sequence[int],
+        function: Function,
+        executor: PieceExecutor,
     ) -> None:
-        self._body, self._function, self._session = body, function, session
+        self._body, self._function, self._executor = body, function, executor
         self._captured = body.inputs[2 + carried :]
         self.given, self.rows = body.outputs[1 : 1 + carried], body.outputs[1 + carried :]
         guards = (*body.guards, *function.guards)
@@ -68,7 +73,11 @@ class BodyIterations:
 
     @staticmethod
     def of(
-        body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+        body: BodyProgram,
+        carried: int,
+        appended: Sequence[int],
+        function: Function,
+        executor: PieceExecutor,
     ) -> BodyIterations | None:
         """Returns the BodyIterations of ``body``. None where they cannot run in place: its outputs are not exactly
         those of ``function``, one has strides, an input's elements are dimensions, or a row's size depends on what is
@@ -83,7 +92,7 @@ class BodyIterations:
             or any(spec.elements for spec in body.inputs)
         ):
             return None
-        created = BodyIterations(body, carried, appended, function, session)
+        created = BodyIterations(body, carried, appended, function, executor)
         rows = all(is_fixed(spec, created.sizes.names) for spec in created.rows)
         return created if created.sizes.are_known and rows and created._needed <= {*body.dimensions} else None
 
@@ -134,17 +143,17 @@ class BodyIterations:
         """Call ``take`` with the program of iterations; with ``enough`` its memory is first made large enough for the
         largest iteration of ``ahead``.
 
-        Does not call it where another thread uses the program, or memory or sizes do not permit it.
+        Does not call it where memory or sizes do not permit it.
         """
-        session = self._session
-        if not isinstance(session, OpenSession):
-            self._with(take, bound_program_of(session), None)
+        executor = self._executor
+        if not isinstance(executor, OpenExecutor):
+            self._with(take, executor.program, None)
             return
         last = {name: value if isinstance(value, int) else int(value[-1]) for name, value in ahead.values.items()}
         if enough:
             self._iterations = None  # its memory may no longer be needed
         with suppress(ShapeError, BindError, OutOfMemoryError):  # memory of iterations that may never come
-            session.with_shared(last, partial(self._with, take), enough=enough)
+            executor.with_shared(last, partial(self._with, take), enough=enough)
 
     def _with(self, take: Callable[[IterationProgram], object], bound: BoundProgram, resizing: Resizing | None) -> None:
         iterations = self._iterations
@@ -153,19 +162,10 @@ class BodyIterations:
             if not self._is_possible:
                 return
             iterations = self._iterations = IterationProgram(bound, self._function, resizing, self.arguments)
-        entry = bound.entry
         try:
-            token = entry.take()
-        except IndexError:
-            return
-        try:
-            entry.owner = get_ident()
             take(iterations)
         finally:
             bound.calls.release()
-            entry.owner = NOBODY
-            entry.give_back(token)
-            del token
 
 
 class _Run:

@@ -1,8 +1,8 @@
-"""GivenParameters: the weights that set_params gave a Session, for further instances of its program."""
+"""GivenParameters: the weights that set_params gave a Session, for further executors of its program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,15 +15,18 @@ from landbridge.memory import ledger
 from landbridge.memory.borrowed import host_device
 from landbridge.session.open_arguments import array_of
 from landbridge.tensor import Tensor
-from landbridge.vm.argument import as_memory, check_fit, name_of
+from landbridge.vm.argument import as_memory, check_fit, name_of, parameter_tensor
 from landbridge.vm.slot_names import find_spec
 
 
 class TakesParameters(Protocol):
-    """A Session, as far as its weights are concerned."""
+    """An Executor, as far as its weights are concerned."""
 
-    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
-        """Give weights new values."""
+    def set_params(self, values: Mapping[str, Any]) -> object:
+        """Copy new values to weights."""
+
+    def borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
+        """Returns a function that binds weights in place."""
 
 
 class GivenParameters:
@@ -45,12 +48,14 @@ class GivenParameters:
             self.copied.pop(name, None)
         self.bound.update(values)
 
-    def give(self, session: TakesParameters) -> None:
-        """Give ``session``, a new one of the same program, all values."""
-        if self.copied:
-            session.set_params(self.copied)
-        if self.bound:
-            session.set_params(self.bound, copy=False)
+    def give(self, executor: TakesParameters, names: Container[str]) -> None:
+        """Give ``executor``, a new one of the same program or a part of it, the values of its weights ``names``."""
+        copied = {name: value for name, value in self.copied.items() if name in names}
+        bound = {name: value for name, value in self.bound.items() if name in names}
+        if copied:
+            executor.set_params(copied)
+        if bound:
+            executor.borrow_params(bound)()
 
 
 def named_values(values: object) -> Mapping[str, Any]:
@@ -81,13 +86,21 @@ def copies_of_parameters(specs: Sequence[TensorSpec], values: Mapping[str, Any])
     return copies
 
 
+def memory_of_parameters(specs: Sequence[TensorSpec], values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Returns Tensors over the memory of ``values``, by name; raises InputError for a name that is not in ``specs``,
+    and InputError and ZeroCopyError for memory that cannot be one of them.
+    """
+    named = [(find_spec("parameter", name, specs), value) for name, value in named_values(values).items()]
+    return {spec.name: parameter_tensor(spec, value) for spec, value in named}
+
+
 def current_parameters(executable: Executable, given: GivenParameters) -> dict[str, Tensor]:
-    """Returns the values of all parameters of ``executable`` by name, read-only unless they are memory of the
-    caller.
+    """Returns the values of all parameters of ``executable`` by name, read-only; those that ``given`` has are its
+    copies.
     """
     now = {}
     for spec in executable.main.parameters:
         array = given.copied.get(spec.name, executable.constants[parameter_constant(spec.name)]).view()
         array.flags.writeable = False
         now[spec.name] = Tensor.from_numpy_view(array)
-    return now | given.bound
+    return now

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
-from landbridge.device.api import EventFile
-from landbridge.device.fence import Fence
 from landbridge.device.stream import carried
 from landbridge.device.waits import Waits
 from landbridge.errors import InputError, RunTimeoutError, SessionBusyError
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import TensorSpec
-from landbridge.session.session import Session, borrow_params
-from landbridge.tensor import Tensor
+from landbridge.session.session import Session
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.thread_pool import is_exiting
 
-if TYPE_CHECKING:
-    from landbridge.session.state import State
-    from landbridge.session.state_request import StateRequest
-    from landbridge.vm.planned_memory import PlannedMemory
-
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _WAY_OUT = (
@@ -34,20 +25,32 @@ _WAY_OUT = (
 )
 
 
+def _within_limit(use: Callable[_P, _T], subject: str | None = None) -> Callable[_P, _T]:
+    """Returns the method ``use`` of Session for a LimitedSession; messages call it ``subject``, or by its name."""
+    name = subject or use.__name__
+
+    @wraps(use)
+    def limited(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        session: Any = args[0]
+        return cast(_T, session._do(name, partial(use, *args, **kwargs)))
+
+    return limited
+
+
 class LimitedSession(Session):
     """A Session whose uses block the caller for ``time_limit`` seconds at most; made by ``landbridge.Session``.
 
-    Another Session, without a limit, does each use in a thread: when a device does not answer, that thread waits, with
-    the Session's lock and all that the use was given.
+    Each use is done in a thread. When a device does not answer, that thread waits, with the Session's lock and all that
+    the use was given. ``hold_scopes`` has no limit, as its end must not be left to another thread.
     """
 
     def __init__(self, executable: Executable, *args: Any, time_limit: float, **kwargs: Any) -> None:
         self._limit = checked_time_limit(time_limit)
-        self._inner = Session(executable, *args, **kwargs)
         self._process = os.getpid()
         self._idle: list[Worker] = []
         #: Uses that exceeded the limit; each removes itself when it is over.
         self._late: dict[_Use, None] = {}
+        super().__init__(executable, *args, **kwargs)
 
     def _do(self, subject: str, action: Callable[[], _T], waits: Waits | None = None) -> _T:
         """Returns the result of ``action`` within the limit, else raises RunTimeoutError; SessionBusyError while one is
@@ -61,9 +64,9 @@ class LimitedSession(Session):
         try:
             worker = self._idle.pop()
         except IndexError:
-            worker = Worker(f"{self._inner!r} time_limit")
+            worker = Worker(f"{self!r} time_limit")
         results: list[_T] = []
-        use = _Use(f"{subject} of {self._inner!r}", waits or Waits())
+        use = _Use(f"{subject} of {self!r}", waits or Waits())
         there = carried(lambda: results.append(action()))
         try:
             worker.submit(partial(self._finish, use, there, worker))
@@ -94,88 +97,27 @@ class LimitedSession(Session):
             use.over.set()
             self._late.pop(use, None)
 
-    # What needs no device ----------------------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        return repr(self._inner)
-
-    @property
-    def executable(self) -> Executable:
-        return self._inner.executable
-
-    @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        return self._inner.inputs
-
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        return self._inner.outputs
-
-    @property
-    def params(self) -> tuple[TensorSpec, ...]:
-        return self._inner.params
-
-    @property
-    def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        return self._inner.planned_memory
-
-    # Uses -------------------------------------------------------------------------------------------------------
-
-    def prepare(self, **sizes: int | Sequence[int]) -> None:
-        self._do("prepare", lambda: self._inner.prepare(**sizes))
-
-    @contextmanager
-    def hold_scopes(self) -> Iterator[None]:
-        with self._inner.hold_scopes():  # its end must not be left to another thread
-            yield
-
-    def set_input(self, name: str | int, value: Any) -> None:
-        self._do("set_input", lambda: self._inner.set_input(name, value))
-
-    def set_input_zero_copy(self, name: str | int, value: Any) -> None:
-        self._do("set_input_zero_copy", lambda: self._inner.set_input_zero_copy(name, value))
-
-    def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
-        self._do("register_buffers", lambda: self._inner.register_buffers(name, values))
-
-    def get_input(self, name: str | int) -> Tensor:
-        return self._do("get_input", lambda: self._inner.get_input(name))
-
-    def set_params(self, values: Mapping[str, Any], *, copy: bool = True) -> None:
-        self._do("set_params", lambda: self._inner.set_params(values, copy=copy))
-
-    def _borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
-        return self._do("set_params", lambda: borrow_params(self._inner, values))
-
-    def get_params(self) -> dict[str, Tensor]:
-        return self._do("get_params", self._inner.get_params)
-
-    def set_output_zero_copy(self, index: int | str, out: Any) -> None:
-        self._do("set_output_zero_copy", lambda: self._inner.set_output_zero_copy(index, out))
-
-    def get_output(self, index: int | str, out: Any = None) -> Any:
-        return self._do("get_output", lambda: self._inner.get_output(index, out))
-
-    def run(self) -> None:
-        self._do("run", self._inner.run)
-
-    def wait_for(self, fence: Fence | EventFile | int) -> None:
-        self._do("wait_for", lambda: self._inner.wait_for(fence))
-
     def run_async(self) -> AsyncRun:
         waits = Waits()
-        started = self._do("run_async", self._inner.run_async, waits)
+        started = self._do("run_async", super().run_async, waits)
         started.limit(self._limit, waits)
         return started
 
-    def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
-        return self._do("a call", lambda: self._inner(*arrays, out=out, **unknown))
-
-    def _bind_pair(self, output: str | int, input: str | int) -> None:
-        self._do("bind_state", lambda: self._inner.bind_state(output, input))
-
-    def _bind_states(self, request: StateRequest) -> State:
-        return self._do("bind_state", lambda: self._inner._bind_states(request))
+    __call__ = _within_limit(Session.__call__, "a call")
+    run = _within_limit(Session.run)
+    wait_for = _within_limit(Session.wait_for)
+    prepare = _within_limit(Session.prepare)
+    set_input = _within_limit(Session.set_input)
+    set_input_zero_copy = _within_limit(Session.set_input_zero_copy)
+    set_output_zero_copy = _within_limit(Session.set_output_zero_copy)
+    register_buffers = _within_limit(Session.register_buffers)
+    get_input = _within_limit(Session.get_input)
+    get_output = _within_limit(Session.get_output)
+    set_params = _within_limit(Session.set_params)
+    get_params = _within_limit(Session.get_params)
+    _borrow_params = _within_limit(Session._borrow_params, "set_params")
+    _bind_pair = _within_limit(Session._bind_pair, "bind_state")
+    _bind_states = _within_limit(Session._bind_states, "bind_state")
 
 
 class _Use:

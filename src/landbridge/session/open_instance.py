@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.session.session import Session, bound_program_of, resize_calls, resize_runs, slide_states, take_states
+from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.size_fit import FitsAhead, SizeFit
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Instance(Protocol):
-    """A program at one choice of sizes; ``session``, which runs it, may serve other sizes too."""
+    """A program at one choice of sizes; ``executor``, which runs it, may serve other sizes too."""
 
     @property
-    def session(self) -> Session:
-        """Returns the Session that runs the program."""
+    def executor(self) -> FixedExecutor:
+        """Returns the executor that runs the program."""
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -34,7 +34,7 @@ class Instance(Protocol):
         """Returns the shape of ``spec``, an input of the open program, at these sizes."""
 
     def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
-        """Resize the Session's recurrent states to these sizes; ``inputs`` are the inputs of the states, in the order
+        """Resize the executor's recurrent states to these sizes; ``inputs`` are the inputs of the states, in the order
         in which these were bound, as the open program declares them.
 
         States whose shape changes become zeros. With ``memory``, one (written, read) pair of Tensors of the new shape
@@ -42,57 +42,57 @@ class Instance(Protocol):
         """
 
     def slide_states(self) -> None:
-        """Slide windows among the Session's recurrent states by what an execution at these sizes writes."""
+        """Slide windows among the executor's recurrent states by what an execution at these sizes writes."""
 
-    def for_runs(self) -> Session:
-        """Returns the Session after resizing its runs to these sizes. Nothing but states is bound any more to inputs
+    def for_runs(self) -> FixedExecutor:
+        """Returns the executor after resizing its runs to these sizes. Nothing but states is bound any more to inputs
         and outputs that had other sizes.
         """
 
-    def for_calls(self) -> Session:
-        """Returns the Session, with its calls resized to these sizes."""
+    def for_calls(self) -> FixedExecutor:
+        """Returns the executor, with its calls resized to these sizes."""
 
 
 class OwnedInstance:
-    """An instance with its own Session, for programs that cannot be rebound to other sizes; ``values`` are those of the
-    open dimensions, by name.
+    """An instance with its own executor, for programs that cannot be rebound to other sizes; ``values`` are those of
+    the open dimensions, by name.
     """
 
-    def __init__(self, session: Session, values: Mapping[str, int]) -> None:
-        self.session, self._values = session, values
+    def __init__(self, executor: FixedExecutor, values: Mapping[str, int]) -> None:
+        self.executor, self._values = executor, values
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         return self._spec_of(spec).shape
 
     def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
         if memory is not None:  # its states never had other sizes
-            take_states(self.session, [self._spec_of(spec) for spec in inputs], memory)
+            self.executor.program.states.take([self._spec_of(spec) for spec in inputs], memory)
 
     def _spec_of(self, spec: TensorSpec) -> TensorSpec:
-        return next(each for each in self.session.inputs if each.name == spec.name)
+        return next(each for each in self.executor.executable.main.inputs if each.name == spec.name)
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        return self.session.planned_memory
+        return self.executor.planned_memory
 
     def slide_states(self) -> None:
-        slide_states(self.session, self._values)
+        self.executor.program.states.slide_at(self._values)
 
-    def for_runs(self) -> Session:
-        return self.session
+    def for_runs(self) -> FixedExecutor:
+        return self.executor
 
     for_calls = for_runs
 
 
-class SharedSession:
-    """A Session that all sizes of an open program share, and that ``resizing`` resizes.
+class SharedExecutor:
+    """An executor that all sizes of an open program share, and that ``resizing`` resizes.
 
     ``of_runs`` and ``of_calls`` are the sizes that its runs and its calls have now; None before the first resize, and
     after one that failed.
     """
 
-    def __init__(self, session: Session, resizing: Resizing) -> None:
-        self.session, self.resizing = session, resizing
+    def __init__(self, executor: FixedExecutor, resizing: Resizing) -> None:
+        self.executor, self.resizing = executor, resizing
         self.of_runs: SizeFit | None = None
         self.of_calls: SizeFit | None = None
 
@@ -105,24 +105,24 @@ class SharedInstance:
     __slots__ = ("_at", "_fit", "_shared", "_values")
 
     def __init__(
-        self, shared: SharedSession, fit: SizeFit, at: Callable[[Sequence[int]], Executable], values: tuple[int, ...]
+        self, shared: SharedExecutor, fit: SizeFit, at: Callable[[Sequence[int]], Executable], values: tuple[int, ...]
     ) -> None:
         self._shared, self._fit, self._at, self._values = shared, fit, at, values
 
     @property
-    def session(self) -> Session:
-        return self._shared.session
+    def executor(self) -> FixedExecutor:
+        return self._shared.executor
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        memory = bound_program_of(self.session).memory
+        memory = self.executor.program.memory
         return planned_memory(self._at(self._values), memory, self._fit.threads, [])
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         return self._spec_of(spec).shape
 
     def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
-        take_states(self.session, [self._spec_of(spec) for spec in inputs], memory)
+        self.executor.program.states.take([self._spec_of(spec) for spec in inputs], memory)
 
     def _spec_of(self, spec: TensorSpec) -> TensorSpec:
         for each in self._fit.specs:  # inputs come first
@@ -131,25 +131,25 @@ class SharedInstance:
         raise KeyError(spec.name)
 
     def slide_states(self) -> None:
-        slide_states(self.session, self._shared.resizing.sizes_of(self._values))
+        self.executor.program.states.slide_at(self._shared.resizing.sizes_of(self._values))
 
-    def for_runs(self) -> Session:
+    def for_runs(self) -> FixedExecutor:
         shared = self._shared
         before = shared.of_runs
         if before is not self._fit:
             shared.of_runs = None
-            resize_runs(shared.session, shared.resizing, self._fit, before)
+            shared.executor.resize_runs(shared.resizing, self._fit, before)
             shared.of_runs = self._fit
-        return shared.session
+        return shared.executor
 
-    def for_calls(self) -> Session:
+    def for_calls(self) -> FixedExecutor:
         shared = self._shared
         before = shared.of_calls
         if before is not self._fit:
             shared.of_calls = None
-            resize_calls(shared.session, shared.resizing, self._fit, before)
+            shared.executor.resize_calls(shared.resizing, self._fit, before)
             shared.of_calls = self._fit
-        return shared.session
+        return shared.executor
 
 
 class InstancesAhead:
@@ -160,7 +160,7 @@ class InstancesAhead:
 
     def __init__(
         self,
-        shared: SharedSession,
+        shared: SharedExecutor,
         fits: FitsAhead,
         at: Callable[[Sequence[int]], Executable],
         values: NDArray[np.int64],

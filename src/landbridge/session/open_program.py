@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import ExtentValues, dimensions, instance
 from landbridge.executable.instructions import storages
+from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.open_instance import (
     Instance,
     InstancesAhead,
     OwnedInstance,
+    SharedExecutor,
     SharedInstance,
-    SharedSession,
 )
-from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.resizing import Resizing, may_be_resized
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class OpenProgram:
     """A program of ``executable``, which is its ``main``, with open ``dimensions`` by name.
 
-    ``bind`` makes a Session of a program with fixed sizes, whose storages come from an arena. ``outgrown`` is called
+    ``bind`` binds a program with fixed sizes, whose storages come from an arena. ``outgrown`` is called
     before larger storages are made, to release what uses the smaller ones.
     """
 
     def __init__(
         self,
         executable: Executable,
-        bind: Callable[[Executable, ProgramArena], Session],
+        bind: Callable[[Executable, ProgramArena], FixedExecutor],
         outgrown: Callable[[], object] = lambda: None,
     ) -> None:
         main = executable.main
@@ -46,15 +46,15 @@ class OpenProgram:
         )
         self._bind, self._outgrown = bind, outgrown
         self._extent_values = ExtentValues()
-        #: False once it is known that instances cannot share one Session.
+        #: False once it is known that instances cannot share one executor.
         self.may_share = may_be_resized(executable)
-        #: The Session that instances share, once there is one.
-        self.shared: SharedSession | None = None
+        #: The executor that instances share, once there is one.
+        self.shared: SharedExecutor | None = None
 
     @property
-    def session(self) -> Session | None:
-        """Returns the Session that instances share, None while there is none."""
-        return None if self.shared is None else self.shared.session
+    def executor(self) -> FixedExecutor | None:
+        """Returns the executor that instances share, None while there is none."""
+        return None if self.shared is None else self.shared.executor
 
     def at(self, values: Mapping[str, int]) -> Executable:
         """Returns the program with fixed sizes, where dimensions have ``values``, by name; raises ShapeError as
@@ -66,10 +66,10 @@ class OpenProgram:
         return self.at(dict(zip(self.dimensions, values, strict=True)))
 
     def instance(self, values: Mapping[str, int], *, shares: bool = True) -> Instance:
-        """Returns an instance where dimensions have ``values``, by name; it has a Session of its own unless it
+        """Returns an instance where dimensions have ``values``, by name; it has an executor of its own unless it
         ``shares``.
 
-        A shared Session was made for an arena as it is now. Raises as ``at``, and as a Session does.
+        A shared executor was made for an arena as it is now. Raises as ``at``, and as an executor does.
         """
         if shares and self.may_share:
             shared = self.shared
@@ -94,7 +94,7 @@ class OpenProgram:
         are legal, memory is large enough, and each input has the shape that ``inputs`` has for it, as
         ``Resizing.fits`` takes them.
 
-        None where that is none of them, or where instances do not share a Session.
+        None where that is none of them, or where instances do not share an executor.
         """
         shared = self.shared
         if shared is None:
@@ -102,15 +102,15 @@ class OpenProgram:
         fits = shared.resizing.fits(dict(zip(self.dimensions, values.T, strict=True)), len(values), inputs)
         return None if fits is None else InstancesAhead(shared, fits, self._at, values)
 
-    def _share(self, values: Mapping[str, int]) -> SharedSession | None:
-        """Returns a Session that can be rebound to other sizes, now at ``values``; None where that is impossible."""
+    def _share(self, values: Mapping[str, int]) -> SharedExecutor | None:
+        """Returns an executor that can be rebound to other sizes, now at ``values``; None where that is impossible."""
         extent_values = ExtentValues()
-        session = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
-        program = bound_program_of(session)
+        executor = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
+        program = executor.program
         self.may_share = Resizing.takes(program)
         if self.may_share:
             resizing = Resizing(program, self.executable, extent_values, self.arena.pieces)
-            self.shared = SharedSession(session, resizing)
+            self.shared = SharedExecutor(executor, resizing)
         return self.shared
 
 

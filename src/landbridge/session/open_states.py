@@ -1,4 +1,4 @@
-"""OpenStates: recurrent states of a program with open dimensions, which a Session carries from size to size."""
+"""OpenStates: recurrent states of a program with open dimensions, which are carried from size to size."""
 
 from __future__ import annotations
 
@@ -13,15 +13,8 @@ from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.session.find_states import check_halves
+from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.open_instance import Instance
-from landbridge.session.session import (
-    Session,
-    adopt_state,
-    allocate_state,
-    has_no_memory,
-    may_take_state,
-    state_memory,
-)
 from landbridge.sizes.size import Size, dimensions_of
 from landbridge.tensor import empty
 
@@ -30,19 +23,19 @@ if TYPE_CHECKING:
 
 
 class OpenStates:
-    """The recurrent states of an open program, as (output, input) pairs, and where their values are: in the Session
+    """The recurrent states of an open program, as (output, input) pairs, and where their values are: in the executor
     that ran last, or set since then.
 
-    A Session has two buffers for a state, which swap, or one that kernels update. Where instances share a Session,
-    nothing is copied when sizes change. An instance with its own Session adopts the memory where it uses it in
+    An executor has two buffers for a state, which swap, or one that kernels update. Where instances share an executor,
+    nothing is copied when sizes change. An instance with its own executor adopts the memory where it uses it in
     place, else it copies the values.
     """
 
     def __init__(self) -> None:
         self.pairs: tuple[tuple[TensorSpec, TensorSpec], ...] = ()
-        #: The Session whose memory has the values, and their shapes there.
+        #: The executor whose memory has the values, and their shapes there.
         self.shapes: tuple[tuple[int, ...], ...] = ()
-        self.holder: Session | None = None
+        self.holder: FixedExecutor | None = None
         #: The instance that the next run continues, if it is one of these sizes.
         self._instance: Instance | None = None
         self._given: dict[str, Any] = {}
@@ -54,10 +47,10 @@ class OpenStates:
         self._is_new = False
         #: Dimensions that the state declares, by name.
         self._sizes: dict[str, int] = {}
-        #: The Session that allocates further memory until one runs again.
-        self._allocating: Session | None = None
-        #: How many of the pairs each Session has.
-        self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
+        #: The executor that allocates further memory until one runs again.
+        self._allocating: FixedExecutor | None = None
+        #: How many of the pairs each executor has.
+        self._known: WeakKeyDictionary[FixedExecutor, int] = WeakKeyDictionary()
 
     def bind(self, output: TensorSpec, input: TensorSpec) -> None:
         """Make ``output`` of each run the ``input`` of the next. Raises InputError where one of them is in a state
@@ -83,7 +76,7 @@ class OpenStates:
         """Returns the memory of each pair; None where the first run decides its sizes."""
         if self._pending is not None or self.holder is None:
             return self._pending
-        return state_memory(self.holder)
+        return self.holder.program.states.memory()
 
     def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int], *, is_given: bool = False) -> None:
         """Let the next run continue with ``memory``, a pair of Tensors for each state; None: with new memory, zeroed.
@@ -99,11 +92,11 @@ class OpenStates:
 
     def allocate(self, number: int, shape: Sequence[int]) -> Halves:
         """Returns new memory of ``shape``, zeroed, for state ``number``: host memory, once for both halves, where no
-        Session has run yet.
+        executor has run yet.
         """
-        session = self.holder or self._allocating
-        if session is not None:
-            return allocate_state(session, number, shape)
+        executor = self.holder or self._allocating
+        if executor is not None:
+            return executor.program.states.allocate(number, shape)
         tensor = empty(tuple(shape), dtype=self.pairs[number][1].dtype, device=host_device())
         np.asarray(tensor)[...] = 0
         return tensor, tensor
@@ -153,27 +146,27 @@ class OpenStates:
         return self.holder.get_input(spec.name).shape
 
     def rebind_to(self, instance: Instance) -> None:
-        """Prepare the next run to be one of ``instance``: copy the values that are elsewhere to its Session.
+        """Prepare the next run to be one of ``instance``: copy the values that are elsewhere to its executor.
 
         The ledger's cause is ``set_input``. Raises InputError, before anything is copied, that names a state whose
         shape differs there.
         """
-        session, holder = instance.session, self.holder
-        if instance is self._instance and session is holder and not self._given:
+        executor, holder = instance.executor, self.holder
+        if instance is self._instance and executor is holder and not self._given:
             return
         inputs = [spec for _, spec in self.pairs]
         then = tuple(instance.shape_of(spec) for spec in inputs)
         pending = self._pending
         instance.slide_states()
-        if session is holder and then == self.shapes and not self._given:
+        if executor is holder and then == self.shapes and not self._given:
             self._instance = instance
             return
-        begins = self._is_new and self._known.get(session, 0) == 0
-        for i in range(self._known.get(session, 0), len(self.pairs)):
+        begins = self._is_new and self._known.get(executor, 0) == 0
+        for i in range(self._known.get(executor, 0), len(self.pairs)):
             output, input = self.pairs[i]
-            begins = begins and has_no_memory(session, output.name, input.name)
-            session.bind_state(output.name, input.name)
-            self._known[session] = i + 1
+            begins = begins and _has_no_memory(executor, output.name, input.name)
+            executor.bind_pair(output.name, input.name)
+            self._known[executor] = i + 1
         values: dict[str, Any] = {}
         if holder is not None:
             for spec, shape in zip(inputs, then, strict=True):
@@ -185,18 +178,18 @@ class OpenStates:
                         f"state {spec.name!r} is {now.shape}, a run of these sizes takes {shape}; {_way_out(spec)}"
                     )
         if self._is_new and not begins:  # what bind_state allocates is new itself
-            pending = tuple(allocate_state(session, number, shape) for number, shape in enumerate(then))
+            pending = tuple(executor.program.states.allocate(number, shape) for number, shape in enumerate(then))
         if pending is not None:
             self._take_pending(instance, inputs, pending, then)
         else:
             instance.take_states(inputs)
-        if holder is not None and session is not holder:
+        if holder is not None and executor is not holder:
             for number, spec in enumerate(inputs):
-                if spec.name in values and not adopt_state(session, holder, number):
-                    session.set_input(spec.name, values[spec.name])
+                if spec.name in values and not executor.program.states.adopt(holder.program.states, number):
+                    executor.set_input(spec.name, values[spec.name])
         for name, value in self._given.items():
-            session.set_input(name, value)
-        self.holder, self.shapes, self._given, self._instance = session, then, {}, instance
+            executor.set_input(name, value)
+        self.holder, self.shapes, self._given, self._instance = executor, then, {}, instance
         self._allocating = None
         self._pending, self._is_new = None, False
 
@@ -207,12 +200,12 @@ class OpenStates:
         pending: Sequence[Halves],
         shapes: Sequence[tuple[int, ...]],
     ) -> None:
-        """Bind ``pending`` for runs of ``instance``, or copy what it holds where its Session cannot use it in place."""
+        """Bind ``pending`` for runs of ``instance``, or copy what it holds where that cannot be used in place."""
         for spec, halves, shape in zip(inputs, pending, shapes, strict=True):
             if halves[1].shape != shape:
                 raise InputError(f"state {spec.name!r} is {halves[1].shape}, a run of these sizes takes {shape}")
-        session = instance.session
-        if all(may_take_state(session, number, halves) for number, halves in enumerate(pending)):
+        executor = instance.executor
+        if all(executor.program.states.may_take(number, halves) for number, halves in enumerate(pending)):
             instance.take_states(inputs, pending)
             return
         if self._is_given:
@@ -220,9 +213,11 @@ class OpenStates:
                 "a run of these sizes does not use the memory of the state in place; make a State without memory=, "
                 "and copy with state.assign(values, length)"
             )
-        instance.take_states(inputs, [allocate_state(session, number, shape) for number, shape in enumerate(shapes)])
+        instance.take_states(
+            inputs, [executor.program.states.allocate(number, shape) for number, shape in enumerate(shapes)]
+        )
         for spec, halves in zip(inputs, pending, strict=True):
-            session.set_input(spec.name, halves[1])
+            executor.set_input(spec.name, halves[1])
 
     @property
     def carried_shapes(self) -> tuple[tuple[int, ...], ...] | None:
@@ -234,3 +229,9 @@ class OpenStates:
 
 def _way_out(spec: TensorSpec) -> str:
     return f"give it a value of its new shape with set_input({spec.name!r}, ...)"
+
+
+def _has_no_memory(executor: FixedExecutor, output: str, input: str) -> bool:
+    """Returns whether runs of ``executor`` have no memory yet for ``output`` and ``input``, neither bound nor owned."""
+    halves = executor.output_slots[output], executor.input_slots[input]
+    return all(half.owner is None and half.owned is None for half in halves)

@@ -17,9 +17,8 @@ from landbridge.process.background_threads import check_threads
 from landbridge.process.exhaustion import raise_exhaustion
 from landbridge.process.process_bound import ProcessBound
 from landbridge.process.usable_cores import usable_cores
-from landbridge.session.given_parameters import copies_of_parameters
-from landbridge.session.segmented_session import Session
-from landbridge.session.session import borrow_params, memory_of_parameters
+from landbridge.session.given_parameters import copies_of_parameters, memory_of_parameters
+from landbridge.session.session import Session, borrow_params
 from landbridge.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -18,18 +18,22 @@ from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
 from landbridge.process.available_memory import check_limit
-from landbridge.session.body_iterations import BodyIterations
+from landbridge.session.body_iterations import BodyIterations, PieceExecutor
+from landbridge.session.fixed_executor import FixedExecutor
+from landbridge.session.given_parameters import GivenParameters
 from landbridge.session.loop_steps import LoopSteps
 from landbridge.session.open_arguments import argument, array_of
-from landbridge.session.open_session import OpenSession, elements_of
-from landbridge.session.session import Session, borrow_params
+from landbridge.session.open_executor import OpenExecutor
+from landbridge.session.open_instances import elements_of
+from landbridge.session.session_options import SessionOptions
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
+from landbridge.vm.entry import Entry
 from landbridge.vm.host_functions import HostFunction
 
 _T = TypeVar("_T")
 
-#: A function that makes the Session of the program's function of that name.
+#: A function that makes the executor of the program's function of that name.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
 #: An extent, and the name of the dimension that it is.
 _Form: TypeAlias = tuple[Extent, str | None]
@@ -133,35 +137,42 @@ def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGua
 
 
 class ProgramPiece:
-    """One function of a program, with a Session of its own, made with ``options``."""
+    """One function of a program, with an executor of its own, which is made as that of the whole program."""
 
-    def __init__(self, executable: Executable, name: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, executable: Executable, name: str, entry: Entry, options: SessionOptions, params: GivenParameters
+    ) -> None:
         function = executable.functions[name]
         self.function = replace(function, name="main")
         metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
         memory = tuple(replace(report, program="main") for report in executable.memory if report.program == name)
         alone = replace(executable, functions={"main": self.function}, metadata=metadata, memory=memory)
-        self.session = Session(alone, **options)
+        self._executable = alone
+        self.executor: PieceExecutor = (
+            OpenExecutor(alone, entry, options, params)
+            if alone.is_open
+            else FixedExecutor(alone, entry, options, params)
+        )
         self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
         self._inputs = [spec.name for spec in function.inputs]
         self._outputs = [spec.name for spec in function.outputs]
 
     def prepare(self, sizes: Mapping[str, Any]) -> None:
-        known = self.session.executable.dimensions
+        known = self._executable.dimensions
         if known and known.keys() <= sizes.keys():
-            self.session.prepare(**{name: each for name, each in sizes.items() if name in known})
+            self.executor.prepare({name: each for name, each in sizes.items() if name in known})
 
     def set_params(self, values: Mapping[str, Any]) -> None:
         if mine := self._mine(values):
-            self.session.set_params(mine)
+            self.executor.set_params(mine)
 
     def borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
         """Returns a function that binds those of ``values`` that are weights of the piece in place."""
-        return borrow_params(self.session, self._mine(values))
+        return self.executor.borrow_params(self._mine(values))
 
     def _mine(self, values: Mapping[str, _T]) -> dict[str, _T]:
         """Returns those of ``values`` that are weights of the piece."""
-        names = {spec.name for spec in self.session.params}
+        names = {spec.name for spec in self.function.parameters}
         return {name: value for name, value in values.items() if name in names}
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
@@ -186,8 +197,8 @@ class ProgramPiece:
             else (values[name] if name in borrowed else argument(values[name]))
             for name in self._inputs
         ]
-        session = self.session
-        found = session.call_at(known, *given) if isinstance(session, OpenSession) else session(*given)
+        executor = self.executor
+        found = executor.call_at(known, given) if isinstance(executor, OpenExecutor) else executor.call(given, None)
         return dict(zip(self._outputs, found, strict=True))
 
     def _dimensions_at(self, known: Mapping[str, int]) -> np.ndarray[Any, Any]:
@@ -199,7 +210,7 @@ class ProgramPiece:
             return np.array([_at(e, known) for e in spec.elements], np.int64)
         except KeyError as error:
             raise ShapeError(
-                f"{self.session.executable.functions['main'].outputs[0].name!r} is computed from an extent of an input "
+                f"{self.function.outputs[0].name!r} is computed from an extent of an input "
                 f"that has to be an expression of {error.args[0]!r}, which data decide later; compile with shapes= "
                 "that have numbers for it"
             ) from error
@@ -303,7 +314,7 @@ class _Body:
         alone = None if carried is None else self._steps.alone
         self.iterations = None
         if carried is not None and alone is not None:
-            self.iterations = BodyIterations.of(body, carried, appended, alone.function, alone.session)
+            self.iterations = BodyIterations.of(body, carried, appended, alone.function, alone.executor)
 
     def pieces(self) -> Iterator[ProgramPiece]:
         """Yields the pieces of the program."""

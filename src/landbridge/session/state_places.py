@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.extents import unreachable
+from landbridge.session.session_options import SessionOptions
 from landbridge.session.state_sizes import shape_with
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
@@ -21,11 +20,12 @@ from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_binding import DeviceBinding, bind_devices
 
 
-def argument_places(executable: Executable, options: Mapping[str, Any]) -> dict[str, DeviceBinding]:
+def argument_places(executable: Executable, options: SessionOptions) -> dict[str, DeviceBinding]:
     """Returns the memory of each input and output, by name, that is of a device, for a Session with ``options``."""
     functions = {"main": replace(executable.main, instructions=())}
-    device, devices, memory_cfg = (options[name] for name in ("device", "devices", "memory_cfg"))
-    bindings = bind_devices(replace(executable, functions=functions), device, devices, memory_cfg)
+    bindings = bind_devices(
+        replace(executable, functions=functions), options.device, options.devices, options.memory_cfg
+    )
     arguments = (*executable.main.inputs, *executable.main.outputs)
     found = {spec.name: bindings[spec.vdevice] for spec in arguments}
     return {name: binding for name, binding in found.items() if not binding.is_host or binding.is_other_device}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from landbridge.device.protocols import AccessMode
+from landbridge.memory.accesses import open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_memory import BoundBytes, joined
+from landbridge.vm.frame import Execute, Frame
 from landbridge.vm.slot import Slot
 
 
@@ -30,6 +32,23 @@ def host_access(slots: Iterable[Slot]) -> Iterator[None]:
     finally:
         for access in begun:
             end_host_access(*access)
+
+
+def execute_in_order(
+    frame: Frame, execute: Execute, check_views: Callable[[], object], begun: Callable[[], object]
+) -> None:
+    """Execute while no program with another lock does that shares memory bound to ``frame``; calls ``begun``, and then
+    ``check_views`` where host views are open, once no later work can come before it.
+    """
+
+    def checked() -> None:
+        begun()
+        if open_views:
+            check_views()
+        with host_access(frame.slots):
+            execute()
+
+    frame.entry.in_order(frame.orders(), checked)
 
 
 def _access(slot: Slot) -> BoundBytes:

@@ -92,9 +92,11 @@ class TokenLock:
             self.give_back = self.free.append
 
     def take_for_good(self, timeout: float) -> bool:
-        """Take the lock and never give it back; returns False where it could not be taken within ``timeout``
-        seconds.
+        """Take the lock and never give it back, once for all who ask; returns False where it could not be taken within
+        ``timeout`` seconds.
         """
+        if self._retained is not None:
+            return True
         deadline = time.monotonic() + timeout
         while True:
             try:
