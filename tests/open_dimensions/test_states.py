@@ -212,7 +212,7 @@ def test_its_memory_is_the_sessions(rows: lb.Executable, batches: lb.Executable)
         session.bind_state("s", "h")
     with pytest.raises(InputError, match="2 arrays are given; the program takes 1: x"):
         session(picture(3, 4), picture(3))
-    with pytest.raises(InputError, match="there is no output 'q'"):
+    with pytest.raises(InputError, match=r"no output 'q'; legal: .*, or an index from 0"):
         session.bind_state("q", "h")
     with pytest.raises(InputError, match=r"output 'y' is float32\(n, t\), input 'h' is float32\(n,\)"):
         lb.Session(batches).bind_state("y", "h")

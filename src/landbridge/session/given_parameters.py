@@ -58,6 +58,16 @@ class GivenParameters:
             executor.borrow_params(bound)()
 
 
+def all_of(binds: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """Returns a function that calls all of ``binds``, which bind the weights of one executor each."""
+
+    def bind() -> None:
+        for each in binds:
+            each()
+
+    return bind
+
+
 def named_values(values: object) -> Mapping[str, Any]:
     """Returns ``values``, given for weights by name; raises InputError where it is no mapping."""
     if isinstance(values, Mapping):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from landbridge.session.open_arguments import array_of, check_borrowed, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_instances import OpenInstances
 from landbridge.session.progression import Rows
+from landbridge.vm.slot_names import find_slot, specs_by_name_and_index
 
 if TYPE_CHECKING:
     from landbridge.session.state_group import StateGroup
@@ -31,7 +32,7 @@ class HeldArguments:
     def __init__(self, instances: OpenInstances, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None:
         self._instances, self._states = instances, instances.states
         self._input_specs = inputs
-        self._inputs, self._outputs = _table(inputs), _table(outputs)
+        self._inputs, self._outputs = specs_by_name_and_index(inputs), specs_by_name_and_index(outputs)
         #: What is bound to inputs and outputs, by name.
         self._held: dict[str, Any] = {}
         self._held_outputs: dict[str, Any] = {}
@@ -52,11 +53,11 @@ class HeldArguments:
 
     def input(self, name: str | int) -> TensorSpec:
         """Returns the input called ``name``, or of that index; raises InputError where there is none."""
-        return _find("input", name, self._inputs)
+        return find_slot("input", name, self._inputs)
 
     def output(self, name: str | int) -> TensorSpec:
         """Returns the output called ``name``, or of that index; raises InputError where there is none."""
-        return _find("output", name, self._outputs)
+        return find_slot("output", name, self._outputs)
 
     def by_name(self) -> dict[str, Any]:
         """Returns what is bound, inputs and outputs."""
@@ -215,17 +216,3 @@ def _set_owned_input(executor: FixedExecutor, name: str, array: np.ndarray[Any, 
         executor.set_input_zero_copy(name, array)
     else:
         executor.set_input(name, array)
-
-
-def _find(subject: str, name: str | int, specs: Mapping[str | int, TensorSpec]) -> TensorSpec:
-    try:
-        return specs[name]
-    except (KeyError, TypeError):
-        names = ", ".join(known for known in specs if isinstance(known, str))
-        raise InputError(f"there is no {subject} {name!r}; legal: {names}") from None
-
-
-def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:
-    """Returns ``specs`` by index and by name."""
-    by_index: dict[str | int, TensorSpec] = dict(enumerate(specs))
-    return by_index | {spec.name: spec for spec in specs}

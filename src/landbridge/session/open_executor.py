@@ -10,7 +10,7 @@ from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.session.fixed_executor import FixedExecutor
-from landbridge.session.given_parameters import GivenParameters, copies_of_parameters, current_parameters
+from landbridge.session.given_parameters import GivenParameters, all_of, copies_of_parameters, current_parameters
 from landbridge.session.held_arguments import HeldArguments
 from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.open_instance import Instance
@@ -192,13 +192,7 @@ class OpenExecutor:
             for spec in function.parameters:
                 if spec.name in values:
                     refuse_copies(spec, uses[spec.name])
-        binds = [executor.borrow_params(values) for executor in self.instances.executors()]
-
-        def bind() -> None:
-            for each in binds:
-                each()
-
-        return bind
+        return all_of([executor.borrow_params(values) for executor in self.instances.executors()])
 
     def get_params(self) -> dict[str, Tensor]:
         return current_parameters(self._executable, self._params)

@@ -15,17 +15,17 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.executable.segments import segments_of
 from landbridge.memory import ledger
 from landbridge.process.available_memory import limited_to
-from landbridge.session.given_parameters import GivenParameters, copies_of_parameters, current_parameters
+from landbridge.session.given_parameters import GivenParameters, all_of, copies_of_parameters, current_parameters
 from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
 from landbridge.session.session_options import SessionOptions, check_devices
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
-from landbridge.text.did_you_mean import did_you_mean
 from landbridge.vm.argument import as_memory
 from landbridge.vm.entry import Entry
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
+from landbridge.vm.slot_names import find_slot, specs_by_name_and_index
 
 if TYPE_CHECKING:
     from landbridge.device.api import Device
@@ -49,7 +49,7 @@ class PiecesExecutor:
         check_devices(executable, options)
         main = executable.main
         self._executable, self._params, self._memory_limit = executable, params, options.memory_limit
-        self.inputs, self.outputs = main.inputs, main.outputs
+        self._inputs, self._outputs = specs_by_name_and_index(main.inputs), specs_by_name_and_index(main.outputs)
         self._steps = SegmentSteps(
             segments_of(executable),
             main.inputs,
@@ -63,55 +63,41 @@ class PiecesExecutor:
 
     # What is bound ----------------------------------------------------------------------------------------------
 
-    def _name(self, subject: str, name: str | int, specs: Sequence[TensorSpec]) -> str:
-        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(specs):
-            return specs[name].name
-        for spec in specs:
-            if spec.name == name:
-                return spec.name
-        raise _unknown(subject, name, specs)
-
     def set_input(self, name: str | int, value: Any) -> None:
-        found = self._name("input", name, self.inputs)
-        self._hold(found, np.array(array_of(memory_for(self._input(found), value))))
-        self._borrowed -= {found}
+        spec = find_slot("input", name, self._inputs)
+        self._hold(spec, np.array(array_of(memory_for(spec, value))))
+        self._borrowed -= {spec.name}
 
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
-        found = self._name("input", name, self.inputs)
-        self._hold(found, memory_for(self._input(found), value))
-        self._borrowed |= {found}
+        spec = find_slot("input", name, self._inputs)
+        self._hold(spec, memory_for(spec, value))
+        self._borrowed |= {spec.name}
 
-    def _input(self, name: str) -> TensorSpec:
-        return next(spec for spec in self.inputs if spec.name == name)
-
-    def _hold(self, name: str, value: Any) -> None:
-        BoundSizes().add(self._input(name), np.shape(value))
-        self._held[name] = value
+    def _hold(self, spec: TensorSpec, value: Any) -> None:
+        BoundSizes().add(spec, np.shape(value))
+        self._held[spec.name] = value
 
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
-        spec = next(s for s in self.outputs if s.name == self._name("output", index, self.outputs))
+        spec = find_slot("output", index, self._outputs)
         raise UnsupportedError(
             f"output {spec.name!r} is made new by each run, as the data decide sizes of this program; read it with "
             "get_output, or give out= to it or to a call, which copies"
         )
 
     def get_input(self, name: str | int) -> Tensor:
-        found = self._name("input", name, self.inputs)
-        if found not in self._held:
-            raise InputError(f"nothing is bound to input {found!r}; its memory is the caller's in this program")
-        held = self._held[found]
-        return held if isinstance(held, Tensor) else Tensor.from_numpy_view(array_of(held))
+        spec = find_slot("input", name, self._inputs)
+        if spec.name not in self._held:
+            raise InputError(f"nothing is bound to input {spec.name!r}; its memory is the caller's in this program")
+        return _tensor(self._held[spec.name])
 
     def get_output(self, index: int | str, out: Any = None) -> Any:
-        name = self._name("output", index, self.outputs)
+        name = find_slot("output", index, self._outputs).name
         if self._results is None:
             raise InputError(
                 f"output {name!r} has no memory yet; call run(); session.outputs has shapes and dtypes before that"
             )
         result = self._results[name]
-        if out is None:
-            return _tensor(result)
-        return _copied(result, out, name)
+        return _tensor(result) if out is None else _copied(result, out, name)
 
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         self._refuse(
@@ -144,13 +130,7 @@ class PiecesExecutor:
         return copies
 
     def borrow_params(self, values: Mapping[str, Tensor]) -> Callable[[], object]:
-        binds = [piece.borrow_params(values) for piece in self._steps.pieces()]
-
-        def bind() -> None:
-            for each in binds:
-                each()
-
-        return bind
+        return all_of([piece.borrow_params(values) for piece in self._steps.pieces()])
 
     def get_params(self) -> dict[str, Tensor]:
         return current_parameters(self._executable, self._params)
@@ -166,7 +146,7 @@ class PiecesExecutor:
         self._run_held()
 
     def make_ready(self) -> None:
-        missing = [spec.name for spec in self.inputs if spec.name not in self._held]
+        missing = [spec.name for spec in self._executable.main.inputs if spec.name not in self._held]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
 
@@ -179,7 +159,8 @@ class PiecesExecutor:
             self._results = self._steps.run(self._held, self._borrowed)
 
     def call(self, arrays: Sequence[Any], out: Any) -> Any:
-        specs, names = self.inputs, [spec.name for spec in self.outputs]
+        main = self._executable.main
+        specs, names = main.inputs, [spec.name for spec in main.outputs]
         by_name = len(arrays) == 1 and isinstance(arrays[0], Mapping)
         if by_name:
             arrays = in_order("input", arrays[0], [spec.name for spec in specs])
@@ -196,11 +177,6 @@ class PiecesExecutor:
                 raise InputError(f"out= lists {len(out)} arrays; the program has {len(results)} outputs")
             results = [_copied(r, o, name) for r, o, name in zip(results, out, names, strict=True)]
         return dict(zip(names, results, strict=True)) if by_name else results
-
-
-def _unknown(subject: str, name: object, specs: Sequence[TensorSpec]) -> InputError:
-    names = [spec.name for spec in specs]
-    return InputError(f"no {subject} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
 
 
 def _tensor(value: Any) -> Tensor:

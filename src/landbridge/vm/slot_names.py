@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from landbridge.errors import InputError, UnknownArgumentError
 from landbridge.executable.parts import TensorSpec
 from landbridge.text.did_you_mean import did_you_mean
 from landbridge.vm.slot import Slot
+
+_Found = TypeVar("_Found")
 
 
 def by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
@@ -17,8 +19,14 @@ def by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
     return table | {slot.spec.name: slot for slot in slots}
 
 
-def find_slot(subject: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
-    """Returns the ``subject`` called ``name``; raises InputError that names the legal ones."""
+def specs_by_name_and_index(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:
+    """Returns ``specs`` by index and by name."""
+    table: dict[str | int, TensorSpec] = dict(enumerate(specs))
+    return table | {spec.name: spec for spec in specs}
+
+
+def find_slot(subject: str, name: Any, slots: Mapping[Any, _Found]) -> _Found:
+    """Returns the ``subject`` called ``name``, a slot or a spec; raises InputError that names the legal ones."""
     try:
         return slots[name]
     except (KeyError, TypeError):
