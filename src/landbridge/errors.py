@@ -114,7 +114,9 @@ class UnsupportedOperatorError(CompileError):
 
 
 class BudgetError(CompileError):
-    """Raised when functions, loops and recurrent layers unfold into more nodes than ``compile(max_nodes=)`` allows."""
+    """Raised when functions, loops and recurrent layers unfold into more nodes than ``compile(max_nodes=)`` allows,
+    when a compile needs more than ``limits=`` allows, and when the search for a program of a model takes too long.
+    """
 
 
 class ShapeError(CompileError):

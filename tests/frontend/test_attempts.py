@@ -13,6 +13,7 @@ import landbridge as lb
 from landbridge.errors import CompileError, ShapeError, UndecidedSizeError
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.graph_walk import Branches
+from landbridge.frontend.tried import add_tried
 from landbridge.ir.module import IRModule
 from landbridge.ir.permissions import Permission, Permissions
 
@@ -42,7 +43,7 @@ def _attempts(
 def test_a_model_that_compiles_is_built_once() -> None:
     attempts, walked = _attempts({frozenset(): {P.UNROLL, P.SEPARATE}}, set())
     assert attempts.all() is MODULE
-    assert (walked, attempts.listed()) == ([set()], "")
+    assert (walked, attempts.failed) == ([set()], [])
 
 
 def test_permissions_are_granted_from_the_lowest_level_on_and_taken_back() -> None:
@@ -72,10 +73,11 @@ def test_an_undecided_size_unrolls_no_loop() -> None:
 
 def test_what_was_tried_is_listed_once_and_shortly() -> None:
     attempts, _ = _attempts({frozenset(): {P.SEPARATE, P.DECIDE, P.HOST}}, {P.REFUSE})
-    with pytest.raises(ShapeError, match=r"^with nothing$"):
+    with pytest.raises(ShapeError, match=r"^with nothing$") as raised:
         attempts.all()
-    first, *lines = attempts.listed().splitlines()
-    assert first == "Tried after that, without success:"
+    add_tried(raised.value, ((permission.value, why) for permission, why in attempts.failed))
+    _, heading, *lines = str(raised.value).splitlines()
+    assert heading == "Tried after that, without success:"
     assert lines[0] == "  - runs test that the extents of inputs fit: with RELATE"
     assert len(lines) == 5
     assert lines[-1].startswith("  - and ")

@@ -6,7 +6,7 @@ import pytest
 from onnx import parser
 
 from landbridge.errors import UndecidedSizeError
-from landbridge.frontend.onnx.decisions import MOST_TRIED, Decisions
+from landbridge.frontend.onnx.decisions import MOST_DECIDED, Decisions
 from landbridge.frontend.onnx.import_request import ImportRequest
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.frontend.programs import Imported
@@ -88,7 +88,7 @@ def test_a_choice_that_proves_wrong_begins_another_walk() -> None:
 
 
 def test_tried_ranges_are_limited() -> None:
-    decisions = Decisions(tried=MOST_TRIED)
+    decisions = Decisions(decided=MOST_DECIDED)
     error = undecided("n is large", dimension("n"), 5)
     assert not decisions.decide(error)
     assert Decisions().decide(error)

@@ -37,6 +37,8 @@ from landbridge.files.output_file import write_text
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import Chosen, ChosenProgram, Imported, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
+from landbridge.frontend.tried import add_tried, tried_after
+from landbridge.ir.budget import OF_CHOICES, SearchBudget
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.limits import check_time
@@ -128,10 +130,11 @@ def compile_model(
         executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, empties)
     except BudgetError:
         raise
-    except (CompileError, InputError):
+    except (CompileError, InputError) as error:
         if not empties.has_empty:
             raise
-        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
+        with tried_after(error, "no tensor is without elements, unless data decide that"):
+            executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
     if noted:
         warn(f"these run on the host as numpy functions, not as kernels: {noted}", FallbackWarning)
     return executable
@@ -152,8 +155,10 @@ def _of_sizes(
     """
     noted = ""
     not_empty: frozenset[str] = frozenset()
+    first: CompileError | None = None
     while True:
-        with _timed(seconds, "import"):
+        tried = nullcontext() if first is None else tried_after(first, "what data fill is not empty")
+        with tried, _timed(seconds, "import"):
             programs, walks = _import(model, targets, vdevices, options, not_empty, empties)
         if not not_empty:
             noted = _host_operators(programs)
@@ -173,8 +178,11 @@ def _of_sizes(
                 executable = _compiled(programs, pieces, model, options, directory, seconds, code)
             return _with_walks(executable, walks), noted
         except _MayBeEmptyError as error:
+            first = first or error.reason
             if error.dimensions <= not_empty:
-                raise error.reason from None
+                if first is not error.reason:
+                    add_tried(first, [("what data fill is not empty", error.reason)])
+                raise first from None
             assert pieces is not None
             of_inputs = dimensions_of(e for spec in pieces.inputs for e in (*spec.shape, *spec.elements))
             if empties.cut and not error.dimensions.isdisjoint(of_inputs):
@@ -336,6 +344,7 @@ def _import(
     rules = data_rules(o.external_data, o.allow_links)
 
     walks: list[str] = []
+    of_choices = SearchBudget(OF_CHOICES)
 
     def created(chosen: Chosen, hosts: bool) -> Imported:
         found = import_onnx(
@@ -359,12 +368,13 @@ def _import(
                 hosts=hosts,
                 others=not not_empty,
                 spares=not chosen,
+                search=of_choices if chosen else None,
             )
         )
         walks.extend(found.walks)
         return replace(found, spares=[each for each in found.spares if not is_in_pieces(each)])
 
-    return each_program(created), walks
+    return each_program(created, of_choices), walks
 
 
 def _is_ir(model: Model) -> bool:

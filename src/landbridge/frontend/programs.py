@@ -15,6 +15,7 @@ import numpy as np
 from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
 from landbridge.frontend.segment_values import is_cut
 from landbridge.frontend.wanted_inputs import WantedInput
+from landbridge.ir.budget import SearchBudget
 from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
 from landbridge.records import record
@@ -63,12 +64,13 @@ class Imported:
         return [*known, *(ChosenProgram(module, [{}], is_spare=True) for module in self.spares)]
 
 
-def each_program(make: Callable[[Chosen, bool], Imported]) -> list[ChosenProgram]:
+def each_program(make: Callable[[Chosen, bool], Imported], search: SearchBudget) -> list[ChosenProgram]:
     """Returns the programs that ``make`` builds for each legal value of the inputs whose values it requires.
 
-    If these are too many, returns one program in which the nodes that require the values run on the host; the second
-    argument of ``make`` requests that. Raises the error of ``make`` if no value is legal, and UnsupportedOperatorError,
-    which names the inputs, if there are too many values.
+    ``search`` counts the nodes that ``make`` imports for these values. If they are too many, returns one program in
+    which the nodes that require the values run on the host; the second argument of ``make`` requests that. Raises the
+    error of ``make`` if no value is legal, and UnsupportedOperatorError, which names the inputs, if there are too many
+    values.
     """
     wanted: dict[str, WantedInput] = {}
     try:
@@ -79,7 +81,7 @@ def each_program(make: Callable[[Chosen, bool], Imported]) -> list[ChosenProgram
         raise first
     while True:
         try:
-            return _tried(lambda chosen: make(chosen, False), wanted, first)
+            return _tried(lambda chosen: make(chosen, False), wanted, first, search)
         except _MoreWanted as more:
             wanted = {**wanted, **more.inputs}
         except _TooManyError as error:
@@ -99,14 +101,20 @@ class _MoreWanted(Exception):
 
 
 def _tried(
-    build: Callable[[Chosen], Imported], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
+    build: Callable[[Chosen], Imported],
+    wanted: Mapping[str, WantedInput],
+    first: UnsupportedOperatorError,
+    search: SearchBudget,
 ) -> list[ChosenProgram]:
-    if prod(each.choices for each in wanted.values()) > _MOST_TRIED:
+    choices, before = prod(each.choices for each in wanted.values()), search.spent
+    if choices > _MOST_TRIED:
         raise _too_many(wanted, first)
     programs: dict[Hashable, ChosenProgram] = {}
     others: dict[Hashable, ChosenProgram] = {}
     ended: CompileError | InputError | None = None
-    for chosen in _values(wanted):
+    for number, chosen in enumerate(_values(wanted)):
+        if before + (search.spent - before) * choices > search.limit * max(number, 1):  # if all are as large
+            raise _too_many(wanted, first)
         try:
             modules = build(chosen)
         except (CompileError, InputError) as error:
@@ -144,7 +152,7 @@ def _too_many(wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
     names = ", ".join(f"{name!r} ({each.choices} values)" for name, each in wanted.items())
     return _TooManyError(
         f"{first}\nEach value of input {names} is another program; there may be {_MOST_PROGRAMS}, of {_MOST_TRIED} "
-        f"values that are tried: fix it by constants={{{next(iter(wanted))!r}: ...}}"
+        f"values that are tried, fewer in a large model: fix it by constants={{{next(iter(wanted))!r}: ...}}"
     )
 
 

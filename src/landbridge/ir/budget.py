@@ -1,4 +1,6 @@
-"""Budget: the number of nodes that functions, loops and recurrent layers of a model may unfold into."""
+"""Budget: the number of nodes that functions, loops and recurrent layers of a model may unfold into. SearchBudget: the
+number that may be imported while a program is searched.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,13 @@ MAX_NODES = 100_000
 #: Loops that end by a condition may use this fraction of the budget. Their trip count shows only while they are
 #: unfolded, and unfolding the whole budget would take minutes.
 _UNCOUNTED = 25
+#: The nodes that a search may import beside the first walk: these, and as many times those of the model. Importing a
+#: thousand nodes takes about a second.
+_SEARCHED, _TIMES_SEARCHED = 10_000, 6
+#: The nodes that may be imported to find the programs for the values of inputs that choose one.
+OF_CHOICES = 50_000
+#: What a walk takes beside its nodes, as a number of nodes.
+_OF_A_WALK = 16
 
 
 @record
@@ -55,3 +64,36 @@ class Budget:
                 "number that they need is unknown: end it sooner, give a trip count and a condition that stays true, "
                 f"or {way_to_more_nodes()}"
             )
+
+
+class SearchEndedError(BudgetError):
+    """Raised when a search for a program of a model has imported as many nodes as it may."""
+
+
+@record
+class SearchBudget:
+    """Counts the nodes that walks import while they search a program of one model, with those of separate bodies.
+
+    ``limit``: the walk that passes it is the last one. ``spent``: the nodes imported so far.
+    """
+
+    limit: int
+    spent: int = 0
+
+    @staticmethod
+    def for_model(nodes: int) -> SearchBudget:
+        """Returns the budget of the search for one program of a model that has ``nodes``."""
+        return SearchBudget(_SEARCHED + (1 + _TIMES_SEARCHED) * nodes)
+
+    def begin_walk(self) -> None:
+        """Raises SearchEndedError if the search may not walk the model, or a part of it, once more."""
+        if self.spent > self.limit:
+            raise SearchEndedError(
+                f"the search for sizes with which the model can be compiled ended after importing {self.spent} nodes, "
+                "of the model and of parts of it; state what it searches: sizes by shapes= or dims=, values of inputs "
+                "by constants="
+            )
+
+    def end_walk(self, nodes: int) -> None:
+        """Count a walk that has imported ``nodes``."""
+        self.spent += nodes + _OF_A_WALK

@@ -27,8 +27,6 @@ _LEVELS = (
 )
 #: The first level before which no dimension may have one size.
 _WIDE = 3
-#: The most attempts that an error lists, and the most characters of the reason of each.
-_MOST_LISTED, _MOST_SHOWN = 4, 120
 
 
 @record
@@ -58,13 +56,6 @@ class Attempts:
         """
         self.permissions.granted.discard(Permission.READ)
         return self._tried(1)
-
-    def listed(self) -> str:
-        """Returns a text that lists the attempts after the first, a line for each; empty if there was none."""
-        reasons = dict.fromkeys((each.value, _shortened(str(error).partition("\n")[0])) for each, error in self.failed)
-        lines = [f"  - {text}: {reason}" for text, reason in reasons]
-        more = [f"  - and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
-        return "\n".join(["Tried after that, without success:", *lines[:_MOST_LISTED], *more]) if lines else ""
 
     def _tried(self, levels: int) -> IRModule:
         """Returns the program of the first attempt that succeeds with the permissions of the lowest ``levels``."""
@@ -110,10 +101,6 @@ class Attempts:
             is_supported = not isinstance(error, UnsupportedOperatorError) or Permission.FIX in self.permissions.useful
             return self.is_open and is_of_nodes and is_supported and (useful or permission is Permission.RELATE)
         return useful and (permission is Permission.NOT_EMPTY or not _chooses(error))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _chooses(error: CompileError) -> bool:

@@ -19,8 +19,10 @@ from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, Size, dimensions_of, extent_of, of_symbol
 from landbridge.sizes.terms import ZERO, AboveZero, Clamped, Symbol, add, all_atoms, of_atom, scale, symbols
 
-#: The most choices of ranges that are tried.
+#: The most choices of ranges that begin another walk.
 MOST_TRIED = 16
+#: The most questions that one walk decides by ranges.
+MOST_DECIDED = 1 << 10
 
 
 @record
@@ -29,8 +31,7 @@ class Decisions:
 
     A question that the ``declared`` ranges leave open narrows a dimension, or makes it an expression of others, and the
     walk goes on. ``pending`` has the choices that are left, the next one last; each is the beginning of another walk,
-    for the case that the model turns out to be wrong for the ranges that were chosen. ``tried`` counts choices of
-    ranges.
+    for the case that the model turns out to be wrong for the ranges that were chosen. ``tried`` counts those that were.
 
     ``of_data``: dimensions that data decide. ``is_body``: the declared dimensions are those of the enclosing program,
     which decides them.
@@ -39,8 +40,9 @@ class Decisions:
     same axis of inputs, may be unified where only single numbers would fit otherwise. ``broadcasting``: learns which of
     two extents is the larger one.
 
-    ``changed``: the names that were narrowed since the walk began. ``inner``: the dimensions that a node has unified
-    inside of its graphs, until it is imported again. ``must_restart``: the walk cannot go on with what was decided.
+    ``decided``: how many questions this walk has decided by ranges. ``changed``: the names that were narrowed since it
+    began. ``inner``: the dimensions that a node has unified inside of its graphs, until it is imported again.
+    ``must_restart``: the walk cannot go on with what was decided.
     ``is_coarse``: a narrowing has decided a minimum or a maximum, or made an extent a number, in what was built before:
     another walk builds less. ``weighed``: dimensions whose expected sizes decided how something is computed. ``why``:
     the reason of this walk, if it is not the first.
@@ -55,6 +57,7 @@ class Decisions:
     narrowed: Narrowed = field(default_factory=dict)
     pending: list[Narrowed] = field(default_factory=list)
     tried: int = 0
+    decided: int = 0
     changed: set[str] = field(default_factory=set)
     inner: dict[str, Extent] = field(default_factory=dict)
     must_restart: bool = False
@@ -83,6 +86,7 @@ class Decisions:
         self.narrowed, self._known = narrowed, None
         self._began = narrowed, len(self.broadcasting.known)
         self.changed, self.inner, self.must_restart, self.is_coarse = set(), {}, False, False
+        self.decided = 0
 
     def has_news(self) -> bool:
         """Returns whether another walk would begin with more than this one has; takes what a node has unified."""
@@ -97,13 +101,13 @@ class Decisions:
     def answer(self, question: Question) -> bool:
         """Decide ``question``: narrow one of its dimensions to the widest range that does, or make two equal.
 
-        Returns False if neither is possible, or if too many ranges were tried.
+        Returns False if neither is possible, or if the walk has decided too many.
         """
         if self._is_one_of_two(question):
             self.must_restart = True
             return True
         ranges = self._ranges(question)
-        if ranges and self.tried >= MOST_TRIED:
+        if ranges and self.decided >= MOST_DECIDED:
             return False
         others = [{**self.narrowed, each.name: each.extent} for each in ranges]
         if not question.needed:
@@ -118,7 +122,7 @@ class Decisions:
             del others[0]
         if not change or not self._may_change(change):
             return False
-        self.tried += bool(ranges)
+        self.decided += bool(ranges)
         self.pending.extend(reversed(others))
         self.specializations.broadcast |= question.broadcasts
         self._change(change)

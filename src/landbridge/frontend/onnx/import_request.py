@@ -12,7 +12,7 @@ import onnx_ir as ir
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.input_spec import InputSpec
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
-from landbridge.ir.budget import MAX_NODES
+from landbridge.ir.budget import MAX_NODES, SearchBudget
 from landbridge.ir.empties import Empties
 from landbridge.records import record
 from landbridge.sizes.size import Extent
@@ -44,7 +44,8 @@ class ImportRequest:
     ``others`` and ``spares``: modules for other sizes are built too (``Imported``).
 
     ``around``: names of dimensions of the enclosing program; None unless the model is the body of a loop or a branch.
-    ``begin``: ranges of dimensions, by name, that are tried first.
+    ``begin``: ranges of dimensions, by name, that are tried first. ``search``: what a search may still do
+    that the import is part of, such as that of the enclosing program; None for a search of its own.
     """
 
     model: str | Path | bytes | ModelProto | ir.Model
@@ -68,3 +69,4 @@ class ImportRequest:
     spares: bool = False
     around: Collection[str] | None = None
     begin: Mapping[str, Extent] = field(default_factory=dict)
+    search: SearchBudget | None = None

@@ -29,7 +29,8 @@ from landbridge.frontend.onnx.other_specializations import other_branches, where
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.specializations import Specializations
 from landbridge.frontend.programs import Imported
-from landbridge.ir.budget import Budget
+from landbridge.frontend.tried import add_tried
+from landbridge.ir.budget import Budget, SearchBudget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_builder import Broadcasting
@@ -90,6 +91,7 @@ class _Import:
     walks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.search = self.request.search or SearchBudget.for_model(len(self.loaded.graph))
         self.branches.is_separate = self.request.around is not None
         hosts = {Permission.HOST} if self.request.hosts else set()
         self.permissions = Permissions(hosts)
@@ -100,9 +102,8 @@ class _Import:
         try:
             return self._found()
         except CompileError as error:
-            tried = self.attempts.listed()
-            if tried and self.request.around is None:
-                error.args = (f"{error}\n{tried}", *error.args[1:])
+            if self.request.around is None:
+                add_tried(error, ((permission.value, why) for permission, why in self.attempts.failed))
             raise
         finally:
             self.earlier = EarlierWalks()  # its arrays would live as long as this object
@@ -153,6 +154,11 @@ class _Import:
 
         return in_open_ranges(walk, decisions, request.empties)
 
+    def _other(self, specializations: Specializations) -> IRModule:
+        """Returns ``_search`` for other sizes; their number is limited, and each is a search of its own."""
+        self.search = self.request.search or SearchBudget.for_model(len(self.loaded.graph))
+        return self._search(specializations)
+
     def _of_any_shapes(self) -> IRModule:
         """Returns the module for the shapes that the file declares."""
         decisions = Decisions(broadcasting=self.broadcasting)
@@ -166,6 +172,8 @@ class _Import:
     ) -> IRModule:
         """Returns the module that one walk of the model builds."""
         request, graph = self.request, self.loaded.graph
+        self.search.begin_walk()
+        budget = Budget(request.max_nodes)
         known = {**elements, **request.chosen}
         reasons = self.purpose or self._granted(), "" if decisions is None else decisions.why
         self.walks.append("; ".join(filter(None, reasons)))
@@ -188,7 +196,7 @@ class _Import:
                 self.loaded,
                 inputs,
                 request.extra_outputs,
-                Budget(request.max_nodes),
+                budget,
                 request.check_indices,
                 data,
                 self.branches,
@@ -198,6 +206,7 @@ class _Import:
             )
         finally:
             decisions.weighed = data.weighed
+            self.search.end_walk(budget.spent)
         set_aliases(built.main, self.states if request.alias == "auto" else {})
         set_node_types(built.main, {name_of_node(node): node.op_type for node in graph} if self.states else {})
         return built
@@ -225,12 +234,13 @@ class _Import:
                 hosts=Permission.HOST in self.permissions.granted,
                 around=(*of_whole, *request.not_empty),
                 begin={name: dimension(name, int(name in request.not_empty)) for name in lengths},
+                search=self.search,
             )
         ).module
 
     def _with_others(self, module: IRModule) -> Imported:
         """Returns ``module`` with those for other sizes that the request asks for."""
-        request, search, first = self.request, self._search, self.specializations
+        request, search, first = self.request, self._other, self.specializations
         dimensions = request.dimensions or {}
         self.earlier.begin_others()
         others: list[IRModule] = []

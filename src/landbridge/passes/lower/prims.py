@@ -74,11 +74,15 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
             return lowered
         try:
             verify_accesses(lowered)
-        except AccessError:
+        except AccessError as first:
             if otherwise is None or not all_sizes(function):
                 raise
-            lowered = otherwise(function)  # its indices are other quotients of open extents
-            verify_accesses(lowered)
+            # Its indices are other quotients of open extents. Only the proof shows which of the two forms has one.
+            lowered = otherwise(function)
+            try:
+                verify_accesses(lowered)
+            except AccessError:
+                raise first from None
         return lowered
 
     return lowering
