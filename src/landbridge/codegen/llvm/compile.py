@@ -8,7 +8,11 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import NewPassManager, create_new_function_pass_manager
+from llvmlite.binding.newpassmanagers import (
+    NewPassManager,
+    create_new_function_pass_manager,
+    create_new_module_pass_manager,
+)
 
 from landbridge.codegen.llvm.isa import REDUCED
 from landbridge.codegen.llvm.machine import Machine
@@ -72,11 +76,23 @@ def optimized(text: str, machine: Machine, vectorize: bool) -> Any:
         raise CodegenError(f"LLVM rejects the generated IR: {error}") from error
     functions = [function for function in module.functions if not function.is_declaration]
     builder = _pass_builder(target_machine, vectorize)
-    if vectorize or _calls_inside(functions):
+    short = [each for each in functions if any(b"alwaysinline" in attribute for attribute in each.attributes)]
+    if vectorize or _calls_inside(functions, len(short)):
         _run(builder.getModulePassManager(), [module], builder)
-    else:
-        _run(_tidying(), functions, builder)
+        return module
+    if short:
+        _run(_inlining(), [module], builder)
+        functions = [function for function in module.functions if not function.is_declaration]
+    _run(_tidying(), functions, builder)
     return module
+
+
+def _inlining() -> Any:
+    """Returns passes that inline the functions that are always inlined, and drop them."""
+    passes = create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    return passes
 
 
 def _tidying() -> Any:
@@ -91,10 +107,12 @@ def _tidying() -> Any:
     return passes
 
 
-def _calls_inside(functions: Sequence[Any]) -> bool:
-    """Returns whether there are functions to inline besides the body of each kernel, which stays a function."""
+def _calls_inside(functions: Sequence[Any], short: int) -> bool:
+    """Returns whether LLVM has to decide about functions to inline: all but the body of each kernel, which stays a
+    function, and but for ``short`` ones, which are always inlined.
+    """
     internal = [function for function in functions if function.linkage == llvm.Linkage.internal]
-    return len(internal) * 2 > len(functions)
+    return (len(internal) - short) * 2 > len(functions) - short
 
 
 def _pass_builder(target_machine: Any, vectorize: bool) -> Any:

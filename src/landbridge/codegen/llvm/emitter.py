@@ -15,6 +15,8 @@ from landbridge.records import record
 
 #: The metadata of ``!invariant.load``.
 UNCHANGING = "!1"
+#: Instructions of a helper without branches that is inlined wherever it is called: about as many as LLVM would inline.
+_INLINED = 64
 
 
 class LlvmModule:
@@ -57,7 +59,9 @@ class LlvmModule:
             arguments = [Term(body, f"%x{i}", kind) for i, kind in enumerate(params)]
             name = build(body, arguments)
             self.declarations.update(body.declarations)
-            head = f"define internal {result} {symbol}({', '.join(f'{t.kind} {t.name}' for t in arguments)}) #0 {{"
+            is_short = len(body.lines) <= _INLINED and not any(line.startswith("  br ") for line in body.lines)
+            given = ", ".join(f"{t.kind} {t.name}" for t in arguments)
+            head = f"define internal {result} {symbol}({given}) {'alwaysinline ' if is_short else ''}#0 {{"
             self.helpers[symbol] = "\n".join([head, "entry:", *body.lines, f"  ret {result} {name}", "}", ""])
         return symbol
 
