@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,15 @@ def test_a_file_that_is_cut_later_is_reported(tmp_path: Path, monkeypatch: pytes
     assert isinstance(tensor, ir.LazyTensor)
     with pytest.raises(ImportModelError, match="cut while it was read"):
         tensor_array(tensor)
+
+
+def test_walks_of_one_model_have_its_weights_once(tmp_path: Path) -> None:
+    path = written(model(numpy_helper.from_array(array_of("float32", 50, 50), "w")), tmp_path)
+    tensor = load_model(path).model.graph.initializers["w"].const_value
+    assert isinstance(tensor, ir.LazyTensor)
+    first = tensor_array(tensor)
+    assert tensor_array(tensor) is first
+    in_use = weakref.ref(first)
+    del first
+    assert in_use() is None  # the file keeps none
+    np.testing.assert_array_equal(tensor_array(tensor), array_of("float32", 50, 50))

@@ -66,6 +66,8 @@ class LightModel:
 
     def __init__(self, file: int, content: bytes, checked: bytes, arrays: dict[str, _Array]) -> None:
         self._file, self.content, self.checked, self._arrays = file, content, checked, arrays
+        #: What was read and is still in use: several walks of one model have the weights once.
+        self._in_use: weakref.WeakValueDictionary[str, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
         weakref.finalize(self, os.close, file)
 
     def attach(self, model: ir.Model) -> None:
@@ -74,11 +76,18 @@ class LightModel:
         for name, array in self._arrays.items():
             value = model.graph.initializers[name]
             value.const_value = ir.LazyTensor(
-                lambda name=name: ir.Tensor(ahead.get(name), name=name),  # type: ignore[misc]
+                lambda name=name: ir.Tensor(self._array(name, ahead), name=name),  # type: ignore[misc]
                 dtype=array.dtype,
                 shape=ir.Shape(array.shape),
                 name=name,
             )
+
+    def _array(self, name: str, ahead: ReadAhead) -> np.ndarray[Any, Any]:
+        """Returns the array ``name``, the same one as long as anything uses it; nobody may change its elements."""
+        found = self._in_use.get(name)
+        if found is None:
+            found = self._in_use[name] = ahead.get(name)
+        return found
 
     def _read(self, name: str) -> np.ndarray[Any, Any]:
         array = self._arrays[name]

@@ -18,7 +18,8 @@ from landbridge.passes.registry import register_pass
 def fold_scale(module: IRModule) -> None:
     """Fold multiplications, divisions and additions with constants into weights and into each other."""
     graph, consumed = Graph(module), ConsumedConstants(module)
+    unchanged: set[str] = set()
     for block in graph.blocks:
         for call in graph.calls(block):
-            fold_call(graph, call, consumed)
+            fold_call(graph, call, consumed, unchanged)
     module.drop_unused()

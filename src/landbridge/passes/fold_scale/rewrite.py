@@ -23,19 +23,42 @@ from landbridge.passes.fold_scale.plans import Products, ScalePlan, plans_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
 from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.inline import rebuild
-from landbridge.passes.fuse.merge import merge
+from landbridge.passes.fuse.merge import merge, run_instead
 
 Array = np.ndarray[Any, Any]
 
 
-def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
+def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants, unchanged: set[str]) -> None:
     """Fold the steps of one call, if it has any that fold.
 
     A new call then replaces ``call``, which is erased, and stages of its PrimFunc are inlined again where that pays.
+    What folds in a call without constants follows from its PrimFunc: ``unchanged`` collects the names of those in which
+    nothing does.
     """
+    given = inputs_of(call)
+    name, repeats = call.callee_name, graph.repeats([call])
+    key = None
+    if repeats > 1 and not any(isinstance(value.owner, ConstantOp) for value in given):
+        if name in unchanged:
+            return
+        key = (name, "fold_scale")
+        if (found := graph.known(key)) is not None:
+            function, taken = found
+            run_instead(graph, [call], function, [given[i] for i in taken])
+            return
     products: Products = {}
     if not plans_of(graph, call, products):
+        if key is not None:
+            unchanged.add(name)
         return
+    folded = _folded(graph, call, consumed, products)
+    if key is not None and all(value in given for value in inputs_of(folded)):
+        taken = tuple(given.index(value) for value in inputs_of(folded))
+        graph.remember(key, graph.function(folded), taken, repeats)
+
+
+def _folded(graph: Graph, call: CallOp, consumed: ConsumedConstants, products: Products) -> CallOp:
+    """Returns the call that replaces ``call``, in which steps fold."""
     rewrite = _Rewrite(graph, call, consumed, graph.owned(call).body.block)
     by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
     for plan in plans_of(graph, call, products):
@@ -50,7 +73,7 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
     call_inputs = list(inputs_of(call))
     graph.forget(call)
     consumed.drop(call_inputs)
-    merge(graph, [new])
+    return merge(graph, [new])
 
 
 class _Rewrite:

@@ -24,7 +24,6 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     Only these calls may read the results of all calls but the last, in the shape that they were produced in: those
     become temporaries. ``budget`` is the work that may lose its vectors for that, as in ``keeps_vectors``.
     """
-    last = calls[-1]
     internal: dict[SSAValue, tuple[int, int]] = {
         r: (number, i) for number, c in enumerate(calls[:-1]) for i, r in enumerate(c.res)
     }
@@ -51,8 +50,14 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
         function, taken = found
         values = list(inputs.items())
         inputs = dict(values[i] for i in taken)
+    return run_instead(graph, calls, function, list(inputs.values()))
+
+
+def run_instead(graph: Graph, calls: Sequence[CallOp], function: func.FuncOp, inputs: Sequence[SSAValue]) -> CallOp:
+    """Replace ``calls`` by one call of ``function`` with ``inputs``, at the position of the last; returns it."""
+    last = calls[-1]
     types = [r.type for r in last.res]
-    new = CallOp(function.sym_name.data, list(inputs.values()), list(last.destinations), types)
+    new = CallOp(function.sym_name.data, inputs, list(last.destinations), types)
     block = last.parent
     assert block is not None  # calls come from the blocks of the graph
     block.insert_op_before(new, last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -37,6 +37,7 @@ from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
 from landbridge.passes.pack.split import split_prim
 from landbridge.passes.pack.unshare import unshare
+from landbridge.records import record
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 
@@ -70,6 +71,17 @@ def _aliased(module: IRModule) -> set[SSAValue]:
     return {viewed(value) for name, value in named if name in requested}
 
 
+@record
+class _Decision:
+    """Whether a call gets a separate argument for each stage first; else how it is blocked, and the name of the blocked
+    PrimFunc once there is one.
+    """
+
+    unshares: bool
+    blocking: Blocking | None
+    blocked: str = ""
+
+
 class _Packer:
     def __init__(self, module: IRModule) -> None:
         self._module = module
@@ -79,6 +91,8 @@ class _Packer:
         self._parameters = packed_parameters(module)
         self._consumed = ConsumedConstants(module)
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
+        #: What was decided for calls of a PrimFunc whose operands have the same properties, as those of equal layers.
+        self._decided: dict[Hashable, _Decision] = {}
         #: What is to be in the memory of an input: all but what a run writes of it is from outside the program.
         self._states = _aliased(module)
 
@@ -129,14 +143,23 @@ class _Packer:
         blocked = {a for v, a in read if (v, tile) in values.twins}
         # What lies in rows is blocked where it can be, so that its readers need no reorder.
         blocked |= {a for r, a in zip(op.res, outputs, strict=True) if has_free_rows(self._module, vdevice_of(r.type))}
-        whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
-        candidate = Candidate(prim, whole, inputs, outputs, weights, given, blocked, tile, narrow)
-        if sums_its_channels(candidate):
+        key = (name, tile, narrow, frozenset(weights), frozenset(given), frozenset(blocked))
+        decision = self._decided.get(key)
+        if decision is None:
+            whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
+            candidate = Candidate(prim, whole, inputs, outputs, weights, given, blocked, tile, narrow)
+            unshares = sums_its_channels(candidate)
+            decision = self._decided[key] = _Decision(unshares, None if unshares else blocking_of(candidate))
+        if decision.unshares:
             unshared = self._unshared(op)
             if unshared is not None:
                 self._call(unshared, tile, narrow, values)
-        elif (blocking := blocking_of(candidate)) is not None:
-            self._replace(op, prim, blocking, values)
+        elif decision.blocking is not None:
+            if not decision.blocked:
+                self._module.prim_count += 1
+                decision.blocked = f"{name}_p{self._module.prim_count}"
+                self._module.op.body.block.add_op(split_prim(prim, decision.blocked, decision.blocking))
+            self._replace(op, prim, decision.blocking, decision.blocked, values)
 
     def _is_given(self, value: SSAValue) -> bool:
         """Returns whether ``value`` is from outside the program, all of it or all but what a run writes of a state."""
@@ -166,11 +189,8 @@ class _Packer:
         Rewriter.replace_op(op, new)
         return new
 
-    def _replace(self, op: CallOp, prim: PrimView, blocking: Blocking, values: BlockedValues) -> None:
-        """Replace the call by one of the PrimFunc with cut loops, on operands in their layouts."""
-        self._module.prim_count += 1
-        name = f"{prim.function.sym_name.data}_p{self._module.prim_count}"
-        self._module.op.body.block.add_op(split_prim(prim, name, blocking))
+    def _replace(self, op: CallOp, prim: PrimView, blocking: Blocking, name: str, values: BlockedValues) -> None:
+        """Replace the call by one of the PrimFunc ``name`` with cut loops, on operands in their layouts."""
         layouts: Sequence[Layout | None] = [blocking.layouts.get(a) for a in prim.function.body.block.args]
         inputs = [
             value if layout is None else values.physical(value, layout, op)
