@@ -8,6 +8,7 @@ from typing import Any, cast
 from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, LandbridgeError, ShapeError
 from landbridge.memory import ledger
+from landbridge.numpy_kernels.registry import PREFIX, bound, find
 from landbridge.operators import REGISTRY, Array, HostOperator
 from landbridge.operators.implementations import HOST_PREFIX, is_built_in
 from landbridge.vm.builtins import Builtin, find_builtin
@@ -46,16 +47,23 @@ class HostFunction:
 
 
 def host_function(name: str, attributes: Mapping[str, object]) -> Builtin:
-    """Returns the function that a program calls ``name``: a host operator with ``attributes``, or a builtin.
+    """Returns the function that a program calls ``name``: a host operator or numpy kernel with ``attributes``, or a
+    builtin.
 
     Raises BindError where there is none.
     """
+    if name.startswith(PREFIX):
+        return bound(name, attributes)
     return _in_planned_memory(name, attributes) if name.startswith(HOST_PREFIX) else find_builtin(name)
 
 
 def is_known(name: str) -> bool:
-    """Returns whether ``host_function`` finds ``name``: a host operator that is registered here, or a builtin."""
+    """Returns whether ``host_function`` finds ``name``: a host operator that is registered here, a numpy kernel, or a
+    builtin.
+    """
     try:
+        if name.startswith(PREFIX):
+            return find(name.removeprefix(PREFIX)) is not None
         return REGISTRY.called(name) is not None or find_builtin(name) is not None
     except BindError:
         return False

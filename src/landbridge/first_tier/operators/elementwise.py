@@ -1,0 +1,147 @@
+"""Translations of operators that compute each element by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.not_taken import NotTakenError
+from landbridge.first_tier.onnx_file import DTYPES
+from landbridge.first_tier.operators.request import Request, translates
+
+#: Operators of floats without attributes; the others of one operand have a translation of their own.
+_OF_FLOATS = (
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "HardSwish", "Log", "Mish"),
+    *("Reciprocal", "Sigmoid", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
+)
+#: Attributes of floats with their defaults.
+_ATTRIBUTES = {
+    "Celu": {"alpha": 1.0},
+    "Elu": {"alpha": 1.0},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+    "ThresholdedRelu": {"alpha": 1.0},
+}
+_COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+
+
+def broadcast(*values: Value) -> tuple[int, ...]:
+    """Returns the shape that ``values`` have together; raises NotTakenError where they do not fit."""
+    try:
+        return np.broadcast_shapes(*(value.shape for value in values))
+    except ValueError as error:
+        raise NotTakenError(str(error)) from error
+
+
+@translates(*_OF_FLOATS, *_ATTRIBUTES)
+def of_floats(r: Request) -> Sequence[Value]:
+    """Translates functions of one float."""
+    x = r.input(0)
+    r.floats(x)
+    options = {name: r.attribute(name, value) for name, value in _ATTRIBUTES.get(r.node.op_type, {}).items()}
+    return r.call(r.node.op_type, [x], [(x.shape, x.dtype)], options, overwrites=True)
+
+
+@translates("Relu", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "BitwiseNot", "Not")
+def of_numbers(r: Request) -> Sequence[Value]:
+    """Translates functions of one element of any type that keep it."""
+    x = r.input(0)
+    if x.dtype != "float16":
+        return r.call(r.node.op_type, [x], [(x.shape, x.dtype)], overwrites=True)
+    raise NotTakenError("float16")
+
+
+@translates("Gelu")
+def gelu(r: Request) -> Sequence[Value]:
+    """Translates Gelu."""
+    x = r.input(0)
+    r.floats(x)
+    form = r.attribute("approximate", "none")
+    return r.call("Gelu", [x], [(x.shape, x.dtype)], {"approximate": form}, overwrites=True)
+
+
+@translates("Add", "Sub", "Mul", "Div", "Pow", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "And", "Or", "Xor")
+def binary(r: Request) -> Sequence[Value]:
+    """Translates operators of two operands whose result has the dtype of the first."""
+    a, b = r.input(0), r.input(1)
+    if a.dtype == "float16" or (a.dtype != b.dtype and r.node.op_type != "Pow"):
+        raise NotTakenError(f"{r.node.op_type} of {a.dtype} and {b.dtype}")
+    return r.call(r.node.op_type, [a, b], [(broadcast(a, b), a.dtype)], overwrites=True)
+
+
+@translates("Mod")
+def mod(r: Request) -> Sequence[Value]:
+    """Translates Mod."""
+    a, b = r.input(0), r.input(1)
+    return r.call("Mod", [a, b], [(broadcast(a, b), a.dtype)], {"fmod": r.attribute("fmod", 0)}, overwrites=True)
+
+
+@translates(*_COMPARISONS)
+def comparison(r: Request) -> Sequence[Value]:
+    """Translates comparisons."""
+    a, b = r.input(0), r.input(1)
+    return r.call(r.node.op_type, [a, b], [(broadcast(a, b), "bool")])
+
+
+@translates("Sum", "Max", "Min", "Mean")
+def variadic(r: Request) -> Sequence[Value]:
+    """Translates operators of any number of operands as a chain of two each."""
+    operands = [r.input(number) for number in range(len(r.inputs))]
+    found = operands[0]
+    kernel = r.node.op_type if r.node.op_type in ("Max", "Min") else "Add"
+    for operand in operands[1:]:
+        (found,) = r.call(kernel, [found, operand], [(broadcast(found, operand), found.dtype)], overwrites=True)
+    if r.node.op_type == "Mean" and len(operands) > 1:
+        count = r.builder.constant(np.asarray(len(operands), r.floats(found)))
+        return r.call("Div", [found, count], [(found.shape, found.dtype)], overwrites=True)
+    return (found,)
+
+
+@translates("Where")
+def where(r: Request) -> Sequence[Value]:
+    """Translates Where."""
+    condition, a, b = r.input(0), r.input(1), r.input(2)
+    return r.call("Where", [condition, a, b], [(broadcast(condition, a, b), a.dtype)])
+
+
+@translates("Clip")
+def clip(r: Request) -> Sequence[Value]:
+    """Translates Clip, whose limits are attributes before opset 11."""
+    x = r.input(0)
+    ends: list[Value | None] = [r.optional(1), r.optional(2)]
+    for number, name in enumerate(("min", "max")):
+        if name in r.node.attributes:
+            ends[number] = r.builder.constant(np.asarray(r.attribute(name, 0.0), x.dtype))
+    return r.call("Clip", [x, *ends], [(x.shape, x.dtype)], overwrites=True)
+
+
+@translates("Cast")
+def cast(r: Request) -> Sequence[Value]:
+    """Translates Cast between types that numpy has."""
+    x, to = r.input(0), DTYPES.get(r.attribute("to", 0))
+    if to is None:
+        raise NotTakenError("Cast to a type that numpy lacks")
+    return (x,) if to == x.dtype else r.call("Cast", [x], [(x.shape, to)])
+
+
+@translates("CastLike")
+def cast_like(r: Request) -> Sequence[Value]:
+    """Translates CastLike."""
+    x, like = r.input(0), r.input(1)
+    return (x,) if like.dtype == x.dtype else r.call("Cast", [x], [(x.shape, like.dtype)])
+
+
+@translates("IsNaN")
+def is_nan(r: Request) -> Sequence[Value]:
+    """Translates IsNaN."""
+    return r.call("IsNaN", [r.input(0)], [(r.input(0).shape, "bool")])
+
+
+@translates("IsInf")
+def is_inf(r: Request) -> Sequence[Value]:
+    """Translates IsInf."""
+    signs = {name: r.attribute(name, 1) for name in ("detect_negative", "detect_positive")}
+    return r.call("IsInf", [r.input(0)], [(r.input(0).shape, "bool")], signs)

@@ -1,0 +1,143 @@
+"""A first program: an Executable of numpy kernels, which is made in milliseconds and run while the compiler works."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from landbridge.errors import LandbridgeError
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice
+from landbridge.first_tier.graph_builder import GraphBuilder, Value
+from landbridge.first_tier.instructions import Linked, link
+from landbridge.first_tier.not_taken import NotTakenError
+from landbridge.first_tier.onnx_file import DeclaredInput, Node, OnnxGraph, read_graph
+from landbridge.first_tier.operators import TRANSLATIONS, Request
+from landbridge.package_version import package_version
+from landbridge.targets import Target
+
+#: The key of an Executable's metadata that a first program has, and its value.
+TIER, FIRST = "tier", "first"
+
+#: Opsets whose definitions the translations follow.
+_OPSETS = range(7, 25)
+
+
+def first_program(
+    model: bytes | Path, target: Target, shapes: Mapping[str, Sequence[int]] | None = None
+) -> Executable | None:
+    """Returns a program of numpy kernels for ``model``, an ONNX file or its bytes; None where the first tier cannot.
+
+    ``shapes``: shapes of inputs by name, over what the file declares. All extents must then be numbers. The program has
+    the inputs and outputs of the model, dense, and fixed. It has no machine code: each of its instructions calls a
+    kernel of ``landbridge.numpy_kernels``. Its constants are copies, so that it does not depend on the file. Sums are
+    numpy's: results differ from those of the compiled program in the last bits.
+
+    None is returned for operators, element types and forms that have no translation here, for sizes that the data of a
+    run decide, for subgraphs, functions and external data, for targets other than a CPU of this host, and for files
+    that cannot be read. The compiler takes the same model, or says what is wrong with it.
+    """
+    if target.kind != "llvm":
+        return None
+    try:
+        graph = read_graph(model) if isinstance(model, bytes) else _read_file(model)
+        return _program(graph, shapes or {}, model.stem if isinstance(model, Path) else graph.name)
+    except (LandbridgeError, OSError):
+        return None
+
+
+def is_first(executable: Executable) -> bool:
+    """Returns whether ``executable`` is a first program."""
+    return executable.metadata.get(TIER) == FIRST
+
+
+def _read_file(path: Path) -> OnnxGraph:
+    """Returns the graph of a file; its bytes are mapped while it is read."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            raise NotTakenError("an empty file")
+        # Views of it may outlive an error, so that it is closed by the last of them.
+        return read_graph(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+
+
+def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -> Executable:
+    if graph.opset not in _OPSETS:
+        raise NotTakenError(f"opset {graph.opset}")
+    inputs = {each.name: Value(_shape(each, shapes), each.dtype) for each in graph.inputs}
+    if any(not value.dtype for value in inputs.values()) or not shapes.keys() <= inputs.keys():
+        raise NotTakenError("inputs without a dtype, or shapes of no input")
+    builder = GraphBuilder()
+    named = inputs | {label: builder.constant(array) for label, array in graph.constants.items()}
+    names = {constant: label for label, value in named.items() if (constant := value).constant is not None}
+    _translate(graph, builder, named)
+    if not graph.outputs or any(each.name not in named for each in graph.outputs):
+        raise NotTakenError("outputs that no node has")
+    outputs = {each.name: named[each.name] for each in graph.outputs}
+    if any(each.dtype not in ("", outputs[each.name].dtype) for each in graph.outputs):
+        raise NotTakenError("an output that is declared with another dtype")
+    linked = link(builder.calls, tuple(inputs.values()), tuple(outputs.values()), names)
+    return _executable(linked, inputs, outputs, name)
+
+
+def _executable(linked: Linked, inputs: Mapping[str, Value], outputs: Mapping[str, Value], name: str) -> Executable:
+    sides = [
+        tuple(TensorSpec(label, value.shape, value.dtype) for label, value in each.items())
+        for each in (inputs, outputs)
+    ]
+    report = StorageReport("cpu", "global", linked.planned_bytes, linked.lower_bound_bytes, linked.is_optimal)
+    return Executable(
+        functions={"main": Function("main", sides[0], sides[1], linked.instructions)},
+        vdevices=(VDevice("cpu"),),
+        modules=(),
+        constants=linked.constants,
+        memory=(report,),
+        metadata={"model": name, "landbridge": package_version("landbridge"), "on_mismatch": "error", TIER: FIRST},
+    )
+
+
+def _shape(declared: DeclaredInput, shapes: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+    """Returns the shape of an input, all numbers; raises NotTakenError for an open or empty one."""
+    given = shapes.get(declared.name, declared.shape)
+    if given is None or (declared.shape is not None and len(given) != len(declared.shape)):
+        raise NotTakenError(f"input {declared.name!r} of unknown rank")
+    extents = []
+    for axis, extent in enumerate(given):
+        stated = declared.shape[axis] if declared.shape is not None else ""
+        if isinstance(extent, str) or extent < 1 or (isinstance(stated, int) and stated > 0 and stated != extent):
+            raise NotTakenError(f"input {declared.name!r} of shape {list(given)}")
+        extents.append(int(extent))
+    return tuple(extents)
+
+
+def _translate(graph: OnnxGraph, builder: GraphBuilder, named: dict[str, Value]) -> None:
+    """Adds the outputs of all nodes that outputs of the graph depend on to ``named``."""
+    needed = _needed(graph)
+    read = {label for node in needed for label in node.inputs} | {each.name for each in graph.outputs}
+    for node in needed:
+        translation = TRANSLATIONS.get(node.op_type)
+        if translation is None:
+            raise NotTakenError(f"operator {node.op_type}")
+        builder.node = node.name
+        try:
+            operands = tuple(named[label] if label else None for label in node.inputs)
+        except KeyError as error:
+            raise NotTakenError(f"node {node.name!r} reads {error} before any node makes it") from error
+        used = tuple(label in read for label in node.outputs)
+        results = translation(Request(builder, node, operands, graph.opset, used))
+        for number, label in enumerate(node.outputs):
+            if number < len(results):
+                named[label] = results[number]
+            elif label in read:
+                raise NotTakenError(f"output {number} of {node.op_type}")
+
+
+def _needed(graph: OnnxGraph) -> list[Node]:
+    """Returns the nodes that the outputs depend on, in the order of the file."""
+    wanted = {each.name for each in graph.outputs}
+    found = []
+    for node in reversed(graph.nodes):
+        if not wanted.isdisjoint(node.outputs):
+            found.append(node)
+            wanted.update(label for label in node.inputs if label)
+    return found[::-1]
