@@ -21,7 +21,7 @@ from landbridge.targets import Target
 TIER, FIRST = "tier", "first"
 
 #: Opsets whose definitions the translations follow.
-_OPSETS = range(7, 25)
+_OPSETS = range(7, 29)
 
 
 def first_program(
@@ -124,7 +124,9 @@ def _translate(graph: OnnxGraph, builder: GraphBuilder, named: dict[str, Value])
         except KeyError as error:
             raise NotTakenError(f"node {node.name!r} reads {error} before any node makes it") from error
         used = tuple(label in read for label in node.outputs)
-        results = translation(Request(builder, node, operands, graph.opset, used))
+        request = Request(builder, node, operands, graph.opset, used)
+        results = translation(request)
+        request.check_all_read()
         for number, label in enumerate(node.outputs):
             if number < len(results):
                 named[label] = results[number]

@@ -7,6 +7,7 @@ The format: https://protobuf.dev/programming-guides/encoding/
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import error as struct_error
 from struct import unpack_from
 
 from landbridge.errors import ImportModelError
@@ -52,7 +53,7 @@ def fields(message: memoryview) -> Iterator[tuple[int, Content]]:
                 at += 8 if kind == _EIGHT_BYTES else 4
             else:
                 raise WireFormatError(f"wire type {kind} at byte {at}; legal: 0, 1, 2, 5")
-    except (IndexError, ValueError) as error:
+    except (IndexError, struct_error) as error:
         raise WireFormatError(f"a message ends within a field ({error}); the file is cut") from error
 
 

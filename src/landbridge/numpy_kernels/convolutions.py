@@ -17,7 +17,7 @@ _BLOCK_BYTES = 1 << 20
 _CHANNEL_BYTES = 1 << 17
 
 
-@kernel("Conv")
+@kernel("Conv", multiplies=True)
 def conv(
     x: Array,
     weight: Array,
@@ -97,7 +97,7 @@ def _by_tap(image: Array, weight: Array, result: Array, strides: Sequence[int], 
                 np.multiply(read, factor, out=block)
 
 
-@kernel("ConvTranspose")
+@kernel("ConvTranspose", multiplies=True)
 def conv_transpose(
     x: Array,
     weight: Array,

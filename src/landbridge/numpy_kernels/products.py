@@ -8,7 +8,7 @@ from landbridge.array_type import Array
 from landbridge.numpy_kernels.registry import kernel
 
 
-@kernel("MatMul")
+@kernel("MatMul", multiplies=True)
 def matmul(a: Array, b: Array, out: Array) -> None:
     """The matrix product of the last two axes; of a batch with one matrix as one product."""
     if b.ndim == 2 and a.ndim > 2:
@@ -19,7 +19,7 @@ def matmul(a: Array, b: Array, out: Array) -> None:
         np.matmul(a, b, out=out)
 
 
-@kernel("Gemm")
+@kernel("Gemm", multiplies=True)
 def gemm(
     a: Array, b: Array, c: Array | None, out: Array, *, alpha: float, beta: float, transpose_a: int, transpose_b: int
 ) -> None:
@@ -31,7 +31,7 @@ def gemm(
         np.add(out, c if beta == 1 else c * beta, out=out)
 
 
-@kernel("Einsum")
+@kernel("Einsum", multiplies=True)
 def einsum(*arrays: Array, equation: str) -> None:
     """The sum of products that ``equation`` says; the last array is the destination."""
     out = arrays[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from landbridge.array_type import Array
 from landbridge.errors import BindError
+from landbridge.process.blas_threads import one_blas_thread
 
 #: What names of kernels begin with in programs.
 PREFIX = "landbridge.numpy."
@@ -21,12 +23,21 @@ _MODULES = ("activations", "convolutions", "elementwise", "movement", "normaliza
 _KERNELS: dict[str, Kernel] = {}
 
 
-def kernel(name: str) -> Callable[[_Kernel], _Kernel]:
-    """Registers the function it decorates as kernel ``name``; raises BindError where the name is taken."""
+def kernel(name: str, *, multiplies: bool = False) -> Callable[[_Kernel], _Kernel]:
+    """Registers the function it decorates as kernel ``name``; raises BindError where the name is taken.
+
+    ``multiplies``: it calls numpy's BLAS, which is limited to one thread meanwhile.
+    """
 
     def add(function: _Kernel) -> _Kernel:
-        if _KERNELS.setdefault(name, function) is not function:
+        @wraps(function)
+        def on_one_thread(*args: Array | None, **attributes: Any) -> None:
+            with one_blas_thread:
+                function(*args, **attributes)
+
+        if name in _KERNELS:
             raise BindError(f"there are two numpy kernels {name!r}; choose another name")
+        _KERNELS[name] = on_one_thread if multiplies else function
         return function
 
     return add

@@ -113,7 +113,7 @@ def clip(r: Request) -> Sequence[Value]:
     x = r.input(0)
     ends: list[Value | None] = [r.optional(1), r.optional(2)]
     for number, name in enumerate(("min", "max")):
-        if name in r.node.attributes:
+        if r.given(name) is not None:
             ends[number] = r.builder.constant(np.asarray(r.attribute(name, 0.0), x.dtype))
     return r.call("Clip", [x, *ends], [(x.shape, x.dtype)], overwrites=True)
 

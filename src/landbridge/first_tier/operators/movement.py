@@ -17,6 +17,7 @@ from landbridge.first_tier.operators.request import Request, translates
 @translates("Identity", "Dropout")
 def identity(r: Request) -> Sequence[Value]:
     """Translates operators that return their operand; of Dropout, only without training and mask."""
+    r.ignore("ratio", "seed", 1)
     if len(r.used) > 1 and r.used[1]:
         raise NotTakenError("the mask of Dropout")
     if r.node.op_type == "Dropout" and r.optional(2) is not None and bool(r.known(2).reshape(())):
@@ -34,15 +35,16 @@ def constant(r: Request) -> Sequence[Value]:
         ("value_int", "int64"),
         ("value_ints", "int64"),
     ):
-        if name in r.node.attributes:
-            return (r.builder.constant(np.asarray(r.node.attributes[name], dtype)),)
+        given = r.given(name)
+        if given is not None:
+            return (r.builder.constant(np.asarray(given, dtype)),)
     raise NotTakenError("a Constant without a value that numpy has")
 
 
 @translates("ConstantOfShape")
 def constant_of_shape(r: Request) -> Sequence[Value]:
     """Translates ConstantOfShape: one element, expanded."""
-    value = r.node.attributes.get("value")
+    value = r.given("value")
     element = np.zeros(1, np.float32) if value is None else np.asarray(value)
     shape = tuple(int(extent) for extent in r.known(0))
     one = r.builder.constant(element.reshape(()))
@@ -186,6 +188,8 @@ def split(r: Request) -> Sequence[Value]:
     extent, count = x.shape[axis], len(r.node.outputs)
     sizes = r.integers("split", 1)
     if sizes is None:
+        if r.attribute("num_outputs", count) != count:
+            raise NotTakenError("Split into other numbers of parts")
         part = -(-extent // count)
         sizes = [min(part, extent - part * number) for number in range(count)]
     if len(sizes) != count or sum(sizes) != extent or min(sizes) < 0:
@@ -229,7 +233,7 @@ def pad(r: Request) -> Sequence[Value]:
         before[axis], after[axis] = pads[number], pads[len(axes) + number]
     shape = tuple(b + e + a for b, e, a in zip(before, x.shape, after, strict=True))
     value = r.optional(2)
-    if "value" in r.node.attributes:
+    if r.given("value") is not None:
         value = r.builder.constant(np.asarray(r.attribute("value", 0.0), numpy_dtype(x.dtype)))
     mode = r.attribute("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):

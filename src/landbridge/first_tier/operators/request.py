@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, TypeVar
 
 from landbridge.array_type import Array
 from landbridge.first_tier.graph_builder import GraphBuilder, TensorType, Value
 from landbridge.first_tier.not_taken import NotTakenError
-from landbridge.first_tier.onnx_file import Node
+from landbridge.first_tier.onnx_file import AttributeValue, Node
 from landbridge.records import record
 
 _T = TypeVar("_T")
@@ -24,6 +25,25 @@ class Request:
     opset: int
     #: Which outputs somebody reads.
     used: tuple[bool, ...]
+    _read: set[str | int] = field(default_factory=set, init=False)
+
+    def given(self, name: str) -> AttributeValue | None:
+        """Returns attribute ``name``, None where the node has none of that name."""
+        self._read.add(name)
+        return self.node.attributes.get(name)
+
+    def ignore(self, *names: str | int) -> None:
+        """Says that attributes of these names, and inputs of these numbers, do not change the result."""
+        self._read.update(names)
+
+    def check_all_read(self) -> None:
+        """Raises NotTakenError for an attribute or input that the translation does not know, as of a later opset."""
+        unread = [name for name in self.node.attributes if name not in self._read]
+        unread += [
+            f"input {number}" for number, x in enumerate(self.inputs) if x is not None and number not in self._read
+        ]
+        if unread:
+            raise NotTakenError(f"{self.node.op_type} with {', '.join(unread)}")
 
     def input(self, number: int) -> Value:
         """Returns an input that the operator requires; raises NotTakenError where it is absent."""
@@ -34,6 +54,7 @@ class Request:
 
     def optional(self, number: int) -> Value | None:
         """Returns an input, None where it is absent."""
+        self._read.add(number)
         return self.inputs[number] if number < len(self.inputs) else None
 
     def known(self, number: int) -> Array:
@@ -45,7 +66,7 @@ class Request:
 
     def integers(self, name: str, number: int | None, default: Sequence[int] | None = None) -> list[int] | None:
         """Returns the integers of attribute ``name``, else of input ``number``, else ``default``."""
-        given = self.node.attributes.get(name)
+        given = self.given(name)
         if given is not None:
             return [int(each) for each in given]  # type: ignore[union-attr]
         if number is not None and self.optional(number) is not None:
@@ -54,7 +75,9 @@ class Request:
 
     def attribute(self, name: str, default: _T) -> _T:
         """Returns attribute ``name`` as the type of ``default``, which stands for it where it is absent."""
-        given: Any = self.node.attributes.get(name, default)
+        given: Any = self.given(name)
+        if given is None:
+            return default
         if isinstance(default, float) and isinstance(given, int):
             given = float(given)
         if type(given) is not type(default):

@@ -34,7 +34,6 @@ def resize(r: Request) -> Sequence[Value]:
         or r.attribute("antialias", 0)
         or r.attribute("exclude_outside", 0)
         or r.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
-        or "axes" in r.node.attributes
         or len(scales or sizes or ()) != rank
         or 0 in x.shape
     ):
@@ -44,6 +43,8 @@ def resize(r: Request) -> Sequence[Value]:
         old = x.shape[axis]
         if scales is not None:
             scale, new = scales[axis], math.floor(old * scales[axis])
+            if form in ("align_corners", "pytorch_half_pixel") and new != old * scales[axis]:
+                raise NotTakenError("Resize whose corners depend on a fraction of an element")
         else:
             assert sizes is not None
             scale, new = sizes[axis] / old, sizes[axis]
@@ -58,7 +59,8 @@ def resize(r: Request) -> Sequence[Value]:
 def _requested(r: Request) -> tuple[list[float] | None, list[int] | None]:
     """Returns the scales, or the sizes, that the node states for all axes."""
     number = 2 if r.opset >= 11 and r.node.op_type == "Resize" else 1
-    given = r.node.attributes.get("scales")
+    r.ignore(1, "extrapolation_value", "cubic_coeff_a")
+    given = r.given("scales")
     if given is not None:
         return [float(each) for each in given], None  # type: ignore[union-attr]
     scales = r.optional(number)

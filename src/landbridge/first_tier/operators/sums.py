@@ -20,9 +20,9 @@ def reduction(r: Request) -> Sequence[Value]:
     x, rank = r.input(0), len(r.input(0).shape)
     if r.node.op_type not in ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd") or x.dtype == "float16":
         r.floats(x)
-    axes = r.integers("axes", 1)
+    axes, keeps_all = r.integers("axes", 1), r.attribute("noop_with_empty_axes", 0)
     if not axes:
-        axes = [] if r.attribute("noop_with_empty_axes", 0) else list(range(rank))
+        axes = [] if keeps_all else list(range(rank))
     along = sorted({r.axis(axis, rank) for axis in axes})
     if 0 in x.shape or (not along and r.node.op_type in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")):
         raise NotTakenError(f"{r.node.op_type} of no elements, or along no axes")
@@ -82,6 +82,7 @@ def batch_normalization(r: Request) -> Sequence[Value]:
     """Translates BatchNormalization of inference."""
     operands = [r.input(number) for number in range(5)]
     x = operands[0]
+    r.ignore("momentum")
     if r.attribute("training_mode", 0) or r.attribute("spatial", 1) != 1 or any(r.used[1:]) or len(x.shape) < 2:
         raise NotTakenError("BatchNormalization of other forms")
     epsilon = r.attribute("epsilon", 1e-5)

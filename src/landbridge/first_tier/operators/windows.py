@@ -67,6 +67,8 @@ def conv(r: Request) -> Sequence[Value]:
     if len(x.shape) < 3 or len(weight.shape) != len(x.shape) or group < 1 or x.shape[1] != weight.shape[1] * group:
         raise NotTakenError("Conv of shapes that do not fit")
     w = _window(r, x.shape[2:], weight.shape[2:])
+    if r.integers("kernel_shape", None, weight.shape[2:]) != list(weight.shape[2:]):
+        raise NotTakenError("Conv of another kernel_shape")
     if weight.shape[0] % group or not prod(x.shape):
         raise NotTakenError("Conv of shapes that do not fit")
     options = {"group": group, "strides": w.strides, "dilations": w.dilations, "pads": w.pads}
@@ -84,7 +86,7 @@ def conv_transpose(r: Request) -> Sequence[Value]:
     pads, added = r.integers("pads", None, [0] * (2 * rank)), r.integers("output_padding", None, [0] * rank)
     if (
         r.attribute("auto_pad", "NOTSET") != "NOTSET"
-        or "output_shape" in r.node.attributes
+        or r.integers("kernel_shape", None, weight.shape[2:]) != list(weight.shape[2:])
         or len(x.shape) != len(weight.shape)
         or x.shape[1] != weight.shape[0]
         or x.shape[1] % group
@@ -111,6 +113,7 @@ def conv_transpose(r: Request) -> Sequence[Value]:
 def pool(r: Request) -> Sequence[Value]:
     """Translates pools of windows; MaxPool without positions."""
     x, extents = r.input(0), r.integers("kernel_shape", None)
+    r.ignore("storage_order")
     if extents is None or len(x.shape) < 3 or len(extents) != len(x.shape) - 2 or (len(r.used) > 1 and r.used[1]):
         raise NotTakenError(f"{r.node.op_type} of other forms")
     if r.node.op_type == "AveragePool" or x.dtype not in ("int8", "uint8"):
