@@ -19,7 +19,18 @@ PREFIX = "landbridge.numpy."
 Kernel = Callable[..., None]
 _Kernel = TypeVar("_Kernel", bound=Kernel)
 
-_MODULES = ("activations", "convolutions", "elementwise", "movement", "normalizations", "pooling", "products", "sums")
+_MODULES = (
+    "activations",
+    "convolutions",
+    "elementwise",
+    "movement",
+    "normalizations",
+    "pooling",
+    "products",
+    "quantization",
+    "recurrent",
+    "sums",
+)
 _KERNELS: dict[str, Kernel] = {}
 
 

@@ -10,7 +10,6 @@ from landbridge.planner.bodies import Body, variants
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
-from landbridge.planner.exact import suits, tighten
 from landbridge.planner.greedy import Conflicts, Fit, orders, peak, place
 from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
@@ -98,6 +97,9 @@ def _solve(
             return placed, bound
     if best is None:
         return [], bound
+    # imported here: it brings threads and digests, which take as long to import as the plan of a small program
+    from landbridge.planner.exact import suits, tighten
+
     _, order, offsets, fit = best
     seconds = min(_LOCAL_SEARCH, budget_seconds * _LOCAL_SHARE) if suits(together) else budget_seconds
     offsets = improve(buffers, together, order, offsets, fit, max(bound, goal), now + seconds)
