@@ -13,7 +13,7 @@ from landbridge.executable.instructions import (
     LoadConstant,
     View,
 )
-from landbridge.first_tier.graph_builder import KernelCall, Value
+from landbridge.first_tier.call_builder import KernelCall, ShapedValue
 from landbridge.numpy_kernels.registry import PREFIX
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.greedy import Fit, peak
@@ -36,7 +36,10 @@ class Linked:
 
 
 def link(
-    calls: Sequence[KernelCall], inputs: Sequence[Value], outputs: Sequence[Value], names: Mapping[Value, str]
+    calls: Sequence[KernelCall],
+    inputs: Sequence[ShapedValue],
+    outputs: Sequence[ShapedValue],
+    names: Mapping[ShapedValue, str],
 ) -> Linked:
     """Returns the program of ``calls``, in their order; ``names`` are those of constants that have one."""
     return _Linker(calls, inputs, outputs, names).linked()
@@ -46,13 +49,13 @@ class _Linker:
     def __init__(
         self,
         calls: Sequence[KernelCall],
-        inputs: Sequence[Value],
-        outputs: Sequence[Value],
-        names: Mapping[Value, str],
+        inputs: Sequence[ShapedValue],
+        outputs: Sequence[ShapedValue],
+        names: Mapping[ShapedValue, str],
     ) -> None:
         self._calls, self._names = calls, names
         self._outputs = outputs
-        self._registers: dict[Value, int] = {value: number for number, value in enumerate(inputs)}
+        self._registers: dict[ShapedValue, int] = {value: number for number, value in enumerate(inputs)}
         self._first_output = len(inputs)
         self._next = len(inputs) + len(outputs)
         self._instructions: list[Instruction] = []
@@ -85,8 +88,8 @@ class _Linker:
     def _host_call(
         self,
         kernel: str,
-        operands: Sequence[Value | None],
-        results: Sequence[Value],
+        operands: Sequence[ShapedValue | None],
+        results: Sequence[ShapedValue],
         attributes: Mapping[str, object],
         node: str,
     ) -> None:
@@ -100,7 +103,7 @@ class _Linker:
         self._next += 1
         return self._next - 1
 
-    def _register(self, value: Value) -> int:
+    def _register(self, value: ShapedValue) -> int:
         """Returns the register of ``value``; a view or constant gets one when it is first read."""
         register = self._registers.get(value)
         if register is None:
@@ -109,7 +112,7 @@ class _Linker:
             self._instructions.append(View(register, source, 0, value.shape, value.dtype))
         return register
 
-    def _load(self, value: Value) -> int:
+    def _load(self, value: ShapedValue) -> int:
         assert value.constant is not None
         name = self._names.get(value) or f"computed:{len(self._constants)}"
         self._constants[name] = value.constant
@@ -117,23 +120,23 @@ class _Linker:
         self._instructions.append(LoadConstant(register, name, 0))
         return register
 
-    def _written_directly(self, inputs: set[Value]) -> dict[Value, int]:
+    def _written_directly(self, inputs: set[ShapedValue]) -> dict[ShapedValue, int]:
         """Returns the values that kernels write into the memory of an output, with its number, each once."""
-        found: dict[Value, int] = {}
+        found: dict[ShapedValue, int] = {}
         for number, value in enumerate(self._outputs):
             if value.constant is None and value.root not in inputs:
                 found.setdefault(value.root, number)
         return found
 
-    def _plan(self) -> tuple[dict[Value, int], int, int]:
+    def _plan(self) -> tuple[dict[ShapedValue, int], int, int]:
         """Returns the offset of each value in the storage, the bytes of the storage, and their lower bound.
 
         A result takes the memory of an operand that nobody reads later, where the kernel allows it.
         """
         last = {value.root: time for time, call in enumerate(self._calls) for value in call.operands if value}
-        begins: dict[Value, int] = {}
-        ends: dict[Value, int] = {}
-        shared: dict[Value, Value] = {}
+        begins: dict[ShapedValue, int] = {}
+        ends: dict[ShapedValue, int] = {}
+        shared: dict[ShapedValue, ShapedValue] = {}
         for time, call in enumerate(self._calls):
             for value in call.results:
                 if value in self._direct:
@@ -151,7 +154,9 @@ class _Linker:
         offsets |= {value: offsets[owner] for value, owner in shared.items()}
         return offsets, peak(buffers, placed), lower_bound(buffers)
 
-    def _overwritten(self, call: KernelCall, value: Value, time: int, last: Mapping[Value, int]) -> Value | None:
+    def _overwritten(
+        self, call: KernelCall, value: ShapedValue, time: int, last: Mapping[ShapedValue, int]
+    ) -> ShapedValue | None:
         """Returns the root of the operand whose memory ``value`` may take; None where it may not.
 
         Another operand with the same memory is read in another order, unless it is the same value.

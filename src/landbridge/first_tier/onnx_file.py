@@ -35,7 +35,7 @@ DTYPES = {
 AttributeValue = int | float | str | Array | Sequence[int] | Sequence[float] | Sequence[str]
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class Node:
     """A node; empty names stand for inputs and outputs that it leaves out. ``name`` is for errors and traces."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from landbridge.errors import LandbridgeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice
-from landbridge.first_tier.graph_builder import GraphBuilder, Value
+from landbridge.first_tier.call_builder import CallBuilder, ShapedValue
 from landbridge.first_tier.instructions import Linked, link
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.onnx_file import DeclaredInput, Node, OnnxGraph, read_graph
@@ -64,10 +64,10 @@ def _read_file(path: Path) -> OnnxGraph:
 def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -> Executable:
     if graph.opset not in _OPSETS:
         raise NotTakenError(f"opset {graph.opset}")
-    inputs = {each.name: Value(_shape(each, shapes), each.dtype) for each in graph.inputs}
+    inputs = {each.name: ShapedValue(_shape(each, shapes), each.dtype) for each in graph.inputs}
     if any(not value.dtype for value in inputs.values()) or not shapes.keys() <= inputs.keys():
         raise NotTakenError("inputs without a dtype, or shapes of no input")
-    builder = GraphBuilder()
+    builder = CallBuilder()
     named = inputs | {label: builder.constant(array) for label, array in graph.constants.items()}
     names = {constant: label for label, value in named.items() if (constant := value).constant is not None}
     _translate(graph, builder, named)
@@ -80,7 +80,9 @@ def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -
     return _executable(linked, inputs, outputs, name)
 
 
-def _executable(linked: Linked, inputs: Mapping[str, Value], outputs: Mapping[str, Value], name: str) -> Executable:
+def _executable(
+    linked: Linked, inputs: Mapping[str, ShapedValue], outputs: Mapping[str, ShapedValue], name: str
+) -> Executable:
     sides = [
         tuple(TensorSpec(label, value.shape, value.dtype) for label, value in each.items())
         for each in (inputs, outputs)
@@ -103,14 +105,14 @@ def _shape(declared: DeclaredInput, shapes: Mapping[str, Sequence[int]]) -> tupl
         raise NotTakenError(f"input {declared.name!r} of unknown rank")
     extents = []
     for axis, extent in enumerate(given):
-        stated = declared.shape[axis] if declared.shape is not None else ""
-        if isinstance(extent, str) or extent < 1 or (isinstance(stated, int) and stated > 0 and stated != extent):
+        fixed = declared.shape[axis] if declared.shape is not None else ""
+        if isinstance(extent, str) or extent < 1 or (isinstance(fixed, int) and fixed > 0 and fixed != extent):
             raise NotTakenError(f"input {declared.name!r} of shape {list(given)}")
         extents.append(int(extent))
     return tuple(extents)
 
 
-def _translate(graph: OnnxGraph, builder: GraphBuilder, named: dict[str, Value]) -> None:
+def _translate(graph: OnnxGraph, builder: CallBuilder, named: dict[str, ShapedValue]) -> None:
     """Adds the outputs of all nodes that outputs of the graph depend on to ``named``."""
     needed = _needed(graph)
     read = {label for node in needed for label in node.inputs} | {each.name for each in graph.outputs}

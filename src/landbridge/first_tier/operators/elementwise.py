@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.onnx_file import DTYPES
 from landbridge.first_tier.operators.request import Request, translates
@@ -28,7 +28,7 @@ _ATTRIBUTES = {
 _COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 
 
-def broadcast(*values: Value) -> tuple[int, ...]:
+def broadcast(*values: ShapedValue) -> tuple[int, ...]:
     """Returns the shape that ``values`` have together; raises NotTakenError where they do not fit."""
     try:
         return np.broadcast_shapes(*(value.shape for value in values))
@@ -37,7 +37,7 @@ def broadcast(*values: Value) -> tuple[int, ...]:
 
 
 @translates(*_OF_FLOATS, *_ATTRIBUTES)
-def of_floats(r: Request) -> Sequence[Value]:
+def of_floats(r: Request) -> Sequence[ShapedValue]:
     """Translates functions of one float."""
     x = r.input(0)
     r.floats(x)
@@ -46,7 +46,7 @@ def of_floats(r: Request) -> Sequence[Value]:
 
 
 @translates("Relu", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "BitwiseNot", "Not")
-def of_numbers(r: Request) -> Sequence[Value]:
+def of_numbers(r: Request) -> Sequence[ShapedValue]:
     """Translates functions of one element of any type that keep it."""
     x = r.input(0)
     if x.dtype != "float16":
@@ -55,7 +55,7 @@ def of_numbers(r: Request) -> Sequence[Value]:
 
 
 @translates("Gelu")
-def gelu(r: Request) -> Sequence[Value]:
+def gelu(r: Request) -> Sequence[ShapedValue]:
     """Translates Gelu."""
     x = r.input(0)
     r.floats(x)
@@ -64,7 +64,7 @@ def gelu(r: Request) -> Sequence[Value]:
 
 
 @translates("Add", "Sub", "Mul", "Div", "Pow", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "And", "Or", "Xor")
-def binary(r: Request) -> Sequence[Value]:
+def binary(r: Request) -> Sequence[ShapedValue]:
     """Translates operators of two operands whose result has the dtype of the first."""
     a, b = r.input(0), r.input(1)
     if a.dtype == "float16" or (a.dtype != b.dtype and r.node.op_type != "Pow"):
@@ -73,21 +73,21 @@ def binary(r: Request) -> Sequence[Value]:
 
 
 @translates("Mod")
-def mod(r: Request) -> Sequence[Value]:
+def mod(r: Request) -> Sequence[ShapedValue]:
     """Translates Mod."""
     a, b = r.input(0), r.input(1)
     return r.call("Mod", [a, b], [(broadcast(a, b), a.dtype)], {"fmod": r.attribute("fmod", 0)}, overwrites=True)
 
 
 @translates(*_COMPARISONS)
-def comparison(r: Request) -> Sequence[Value]:
+def comparison(r: Request) -> Sequence[ShapedValue]:
     """Translates comparisons."""
     a, b = r.input(0), r.input(1)
     return r.call(r.node.op_type, [a, b], [(broadcast(a, b), "bool")])
 
 
 @translates("Sum", "Max", "Min", "Mean")
-def variadic(r: Request) -> Sequence[Value]:
+def variadic(r: Request) -> Sequence[ShapedValue]:
     """Translates operators of any number of operands as a chain of two each."""
     operands = [r.input(number) for number in range(len(r.inputs))]
     found = operands[0]
@@ -101,17 +101,17 @@ def variadic(r: Request) -> Sequence[Value]:
 
 
 @translates("Where")
-def where(r: Request) -> Sequence[Value]:
+def where(r: Request) -> Sequence[ShapedValue]:
     """Translates Where."""
     condition, a, b = r.input(0), r.input(1), r.input(2)
     return r.call("Where", [condition, a, b], [(broadcast(condition, a, b), a.dtype)])
 
 
 @translates("Clip")
-def clip(r: Request) -> Sequence[Value]:
+def clip(r: Request) -> Sequence[ShapedValue]:
     """Translates Clip, whose limits are attributes before opset 11."""
     x = r.input(0)
-    ends: list[Value | None] = [r.optional(1), r.optional(2)]
+    ends: list[ShapedValue | None] = [r.optional(1), r.optional(2)]
     for number, name in enumerate(("min", "max")):
         if r.given(name) is not None:
             ends[number] = r.builder.constant(np.asarray(r.attribute(name, 0.0), x.dtype))
@@ -119,7 +119,7 @@ def clip(r: Request) -> Sequence[Value]:
 
 
 @translates("Cast")
-def cast(r: Request) -> Sequence[Value]:
+def cast(r: Request) -> Sequence[ShapedValue]:
     """Translates Cast between types that numpy has."""
     x, to = r.input(0), DTYPES.get(r.attribute("to", 0))
     if to is None:
@@ -128,20 +128,20 @@ def cast(r: Request) -> Sequence[Value]:
 
 
 @translates("CastLike")
-def cast_like(r: Request) -> Sequence[Value]:
+def cast_like(r: Request) -> Sequence[ShapedValue]:
     """Translates CastLike."""
     x, like = r.input(0), r.input(1)
     return (x,) if like.dtype == x.dtype else r.call("Cast", [x], [(x.shape, like.dtype)])
 
 
 @translates("IsNaN")
-def is_nan(r: Request) -> Sequence[Value]:
+def is_nan(r: Request) -> Sequence[ShapedValue]:
     """Translates IsNaN."""
     return r.call("IsNaN", [r.input(0)], [(r.input(0).shape, "bool")])
 
 
 @translates("IsInf")
-def is_inf(r: Request) -> Sequence[Value]:
+def is_inf(r: Request) -> Sequence[ShapedValue]:
     """Translates IsInf."""
     signs = {name: r.attribute(name, 1) for name in ("detect_negative", "detect_positive")}
     return r.call("IsInf", [r.input(0)], [(r.input(0).shape, "bool")], signs)

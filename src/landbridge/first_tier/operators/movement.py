@@ -8,14 +8,14 @@ from math import prod
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.elementwise import broadcast
 from landbridge.first_tier.operators.request import Request, translates
 
 
 @translates("Identity", "Dropout")
-def identity(r: Request) -> Sequence[Value]:
+def identity(r: Request) -> Sequence[ShapedValue]:
     """Translates operators that return their operand; of Dropout, only without training and mask."""
     r.ignore("ratio", "seed", 1)
     if len(r.used) > 1 and r.used[1]:
@@ -26,7 +26,7 @@ def identity(r: Request) -> Sequence[Value]:
 
 
 @translates("Constant")
-def constant(r: Request) -> Sequence[Value]:
+def constant(r: Request) -> Sequence[ShapedValue]:
     """Translates Constant."""
     for name, dtype in (
         ("value", None),
@@ -42,7 +42,7 @@ def constant(r: Request) -> Sequence[Value]:
 
 
 @translates("ConstantOfShape")
-def constant_of_shape(r: Request) -> Sequence[Value]:
+def constant_of_shape(r: Request) -> Sequence[ShapedValue]:
     """Translates ConstantOfShape: one element, expanded."""
     value = r.given("value")
     element = np.zeros(1, np.float32) if value is None else np.asarray(value)
@@ -52,7 +52,7 @@ def constant_of_shape(r: Request) -> Sequence[Value]:
 
 
 @translates("Shape")
-def shape_of(r: Request) -> Sequence[Value]:
+def shape_of(r: Request) -> Sequence[ShapedValue]:
     """Translates Shape."""
     shape = r.input(0).shape
     end = r.attribute("end", len(shape))
@@ -60,13 +60,13 @@ def shape_of(r: Request) -> Sequence[Value]:
 
 
 @translates("Size")
-def size_of(r: Request) -> Sequence[Value]:
+def size_of(r: Request) -> Sequence[ShapedValue]:
     """Translates Size."""
     return (r.builder.constant(np.asarray(prod(r.input(0).shape), np.int64)),)
 
 
 @translates("Range")
-def range_of(r: Request) -> Sequence[Value]:
+def range_of(r: Request) -> Sequence[ShapedValue]:
     """Translates Range of constants."""
     start, limit, delta = (r.known(number).reshape(())[()] for number in range(3))
     if not delta:
@@ -78,7 +78,7 @@ def range_of(r: Request) -> Sequence[Value]:
 
 
 @translates("Reshape")
-def reshape(r: Request) -> Sequence[Value]:
+def reshape(r: Request) -> Sequence[ShapedValue]:
     """Translates Reshape to a view."""
     x = r.input(0)
     wanted = r.integers("shape", 1)
@@ -95,7 +95,7 @@ def reshape(r: Request) -> Sequence[Value]:
 
 
 @translates("Flatten")
-def flatten(r: Request) -> Sequence[Value]:
+def flatten(r: Request) -> Sequence[ShapedValue]:
     """Translates Flatten to a view."""
     x = r.input(0)
     axis = r.attribute("axis", 1)
@@ -104,7 +104,7 @@ def flatten(r: Request) -> Sequence[Value]:
 
 
 @translates("Squeeze")
-def squeeze(r: Request) -> Sequence[Value]:
+def squeeze(r: Request) -> Sequence[ShapedValue]:
     """Translates Squeeze to a view."""
     x = r.input(0)
     axes = r.integers("axes", 1)
@@ -113,7 +113,7 @@ def squeeze(r: Request) -> Sequence[Value]:
 
 
 @translates("Unsqueeze")
-def unsqueeze(r: Request) -> Sequence[Value]:
+def unsqueeze(r: Request) -> Sequence[ShapedValue]:
     """Translates Unsqueeze to a view."""
     x = r.input(0)
     axes = r.integers("axes", 1, ())
@@ -125,7 +125,7 @@ def unsqueeze(r: Request) -> Sequence[Value]:
 
 
 @translates("Transpose")
-def transpose(r: Request) -> Sequence[Value]:
+def transpose(r: Request) -> Sequence[ShapedValue]:
     """Translates Transpose; a view where only axes of one element move."""
     x = r.input(0)
     perm = r.integers("perm", None, range(len(x.shape))[::-1])
@@ -140,7 +140,7 @@ def transpose(r: Request) -> Sequence[Value]:
 
 
 @translates("Concat")
-def concat(r: Request) -> Sequence[Value]:
+def concat(r: Request) -> Sequence[ShapedValue]:
     """Translates Concat."""
     operands = [r.input(number) for number in range(len(r.inputs))]
     first = operands[0]
@@ -158,7 +158,7 @@ def concat(r: Request) -> Sequence[Value]:
 
 
 @translates("Slice")
-def slices(r: Request) -> Sequence[Value]:
+def slices(r: Request) -> Sequence[ShapedValue]:
     """Translates Slice."""
     x = r.input(0)
     starts, ends = r.integers("starts", 1), r.integers("ends", 2)
@@ -181,7 +181,7 @@ def slices(r: Request) -> Sequence[Value]:
 
 
 @translates("Split")
-def split(r: Request) -> Sequence[Value]:
+def split(r: Request) -> Sequence[ShapedValue]:
     """Translates Split."""
     x = r.input(0)
     axis = r.axis(r.attribute("axis", 0), len(x.shape))
@@ -199,17 +199,17 @@ def split(r: Request) -> Sequence[Value]:
 
 
 @translates("Expand")
-def expand(r: Request) -> Sequence[Value]:
+def expand(r: Request) -> Sequence[ShapedValue]:
     """Translates Expand."""
     x = r.input(0)
     wanted = r.integers("shape", 1)
     assert wanted is not None
-    shape = broadcast(x, Value(tuple(wanted), x.dtype))
+    shape = broadcast(x, ShapedValue(tuple(wanted), x.dtype))
     return (r.builder.view(x, shape),) if prod(shape) == prod(x.shape) else r.call("Expand", [x], [(shape, x.dtype)])
 
 
 @translates("Tile")
-def tile(r: Request) -> Sequence[Value]:
+def tile(r: Request) -> Sequence[ShapedValue]:
     """Translates Tile."""
     x = r.input(0)
     repeats = [int(each) for each in r.known(1)]
@@ -220,7 +220,7 @@ def tile(r: Request) -> Sequence[Value]:
 
 
 @translates("Pad")
-def pad(r: Request) -> Sequence[Value]:
+def pad(r: Request) -> Sequence[ShapedValue]:
     """Translates Pad."""
     x = r.input(0)
     pads = r.integers("pads", 1)
@@ -242,7 +242,7 @@ def pad(r: Request) -> Sequence[Value]:
 
 
 @translates("Gather")
-def gather(r: Request) -> Sequence[Value]:
+def gather(r: Request) -> Sequence[ShapedValue]:
     """Translates Gather."""
     x, indices = r.input(0), r.input(1)
     axis = r.axis(r.attribute("axis", 0), len(x.shape))
@@ -252,7 +252,7 @@ def gather(r: Request) -> Sequence[Value]:
 
 
 @translates("GatherElements")
-def gather_elements(r: Request) -> Sequence[Value]:
+def gather_elements(r: Request) -> Sequence[ShapedValue]:
     """Translates GatherElements."""
     x, indices = r.input(0), r.input(1)
     axis = r.axis(r.attribute("axis", 0), len(x.shape))
@@ -261,7 +261,7 @@ def gather_elements(r: Request) -> Sequence[Value]:
 
 
 @translates("GatherND")
-def gather_nd(r: Request) -> Sequence[Value]:
+def gather_nd(r: Request) -> Sequence[ShapedValue]:
     """Translates GatherND without batches."""
     x, indices = r.input(0), r.input(1)
     if r.attribute("batch_dims", 0) or not indices.shape or 0 in x.shape or indices.constant is not None:
@@ -271,7 +271,7 @@ def gather_nd(r: Request) -> Sequence[Value]:
 
 
 @translates("ScatterND")
-def scatter_nd(r: Request) -> Sequence[Value]:
+def scatter_nd(r: Request) -> Sequence[ShapedValue]:
     """Translates ScatterND that replaces."""
     x, indices, updates = r.input(0), r.input(1), r.input(2)
     if r.attribute("reduction", "none") != "none" or indices.constant is not None:
@@ -280,7 +280,7 @@ def scatter_nd(r: Request) -> Sequence[Value]:
 
 
 @translates("Trilu")
-def triangle(r: Request) -> Sequence[Value]:
+def triangle(r: Request) -> Sequence[ShapedValue]:
     """Translates Trilu."""
     x = r.input(0)
     diagonal = 0 if r.optional(1) is None else int(r.known(1).reshape(()))
@@ -288,7 +288,7 @@ def triangle(r: Request) -> Sequence[Value]:
 
 
 @translates("OneHot")
-def one_hot(r: Request) -> Sequence[Value]:
+def one_hot(r: Request) -> Sequence[ShapedValue]:
     """Translates OneHot."""
     indices, values = r.input(0), r.input(2)
     depth = int(r.known(1).reshape(()))
@@ -298,7 +298,7 @@ def one_hot(r: Request) -> Sequence[Value]:
 
 
 @translates("DepthToSpace")
-def depth_to_space(r: Request) -> Sequence[Value]:
+def depth_to_space(r: Request) -> Sequence[ShapedValue]:
     """Translates DepthToSpace to a transposition between views."""
     x, block = r.input(0), r.attribute("blocksize", 0)
     if len(x.shape) != 4 or block < 1 or x.shape[1] % (block * block):
@@ -314,7 +314,7 @@ def depth_to_space(r: Request) -> Sequence[Value]:
 
 
 @translates("SpaceToDepth")
-def space_to_depth(r: Request) -> Sequence[Value]:
+def space_to_depth(r: Request) -> Sequence[ShapedValue]:
     """Translates SpaceToDepth to a transposition between views."""
     x, block = r.input(0), r.attribute("blocksize", 0)
     if len(x.shape) != 4 or block < 1 or x.shape[2] % block or x.shape[3] % block:
@@ -324,12 +324,12 @@ def space_to_depth(r: Request) -> Sequence[Value]:
     return (r.builder.view(moved, (n, c * block * block, h // block, w // block)),)
 
 
-def _transposed(r: Request, x: Value, perm: Sequence[int]) -> Value:
+def _transposed(r: Request, x: ShapedValue, perm: Sequence[int]) -> ShapedValue:
     (moved,) = r.call("Transpose", [x], [(tuple(x.shape[axis] for axis in perm), x.dtype)], {"perm": list(perm)})
     return moved
 
 
-def _check_indices(r: Request, indices: Value, extent: int) -> None:
+def _check_indices(r: Request, indices: ShapedValue, extent: int) -> None:
     """Raises NotTakenError for an axis without elements, and for constants out of range, which are errors."""
     known = indices.constant
     if not extent or (known is not None and ((known < -extent) | (known >= extent)).any()):

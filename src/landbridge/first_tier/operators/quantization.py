@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.request import Request, translates
 
 
 @translates("QuantizeLinear")
-def quantize(r: Request) -> Sequence[Value]:
+def quantize(r: Request) -> Sequence[ShapedValue]:
     """Translates QuantizeLinear of float32."""
     x, scale, zero = r.input(0), r.input(1), r.optional(2)
     dtype = "uint8" if zero is None else zero.dtype
@@ -29,7 +29,7 @@ def quantize(r: Request) -> Sequence[Value]:
 
 
 @translates("DequantizeLinear")
-def dequantize(r: Request) -> Sequence[Value]:
+def dequantize(r: Request) -> Sequence[ShapedValue]:
     """Translates DequantizeLinear to float32."""
     x, scale, zero = r.input(0), r.input(1), r.optional(2)
     if (
@@ -42,7 +42,7 @@ def dequantize(r: Request) -> Sequence[Value]:
     return r.call("DequantizeLinear", [x, scale, zero], [(x.shape, "float32")], {"axis": _axis(r, x, scale, zero)})
 
 
-def _axis(r: Request, x: Value, scale: Value, zero: Value | None) -> int:
+def _axis(r: Request, x: ShapedValue, scale: ShapedValue, zero: ShapedValue | None) -> int:
     """Returns the axis of the parameters, 0 where they have one element; raises NotTakenError for other shapes."""
     given = r.attribute("axis", 1)
     if zero is not None and prod(zero.shape) != prod(scale.shape):

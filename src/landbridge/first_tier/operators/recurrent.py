@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.request import Request, translates
 
@@ -16,7 +16,7 @@ _ACTIVATIONS = {
 
 
 @translates("LSTM", "GRU", "RNN")
-def recurrent(r: Request) -> Sequence[Value]:
+def recurrent(r: Request) -> Sequence[ShapedValue]:
     """Translates a recurrent layer; steps are the first axis."""
     kind, x, weight, matrix, bias = r.node.op_type, r.input(0), r.input(1), r.input(2), r.optional(3)
     states = [r.optional(number) for number in ((5, 6) if kind == "LSTM" else (5,))]

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from landbridge.array_type import Array
-from landbridge.first_tier.graph_builder import GraphBuilder, TensorType, Value
+from landbridge.first_tier.call_builder import CallBuilder, ShapedValue, TensorType
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.onnx_file import AttributeValue, Node
 from landbridge.records import record
@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 class Request:
     """A node to translate: its ``inputs``, None for those it leaves out, and the opset of its model."""
 
-    builder: GraphBuilder
+    builder: CallBuilder
     node: Node
-    inputs: tuple[Value | None, ...]
+    inputs: tuple[ShapedValue | None, ...]
     opset: int
     #: Which outputs somebody reads.
     used: tuple[bool, ...]
@@ -45,14 +45,14 @@ class Request:
         if unread:
             raise NotTakenError(f"{self.node.op_type} with {', '.join(unread)}")
 
-    def input(self, number: int) -> Value:
+    def input(self, number: int) -> ShapedValue:
         """Returns an input that the operator requires; raises NotTakenError where it is absent."""
         found = self.optional(number)
         if found is None:
             raise NotTakenError(f"{self.node.op_type} without input {number}")
         return found
 
-    def optional(self, number: int) -> Value | None:
+    def optional(self, number: int) -> ShapedValue | None:
         """Returns an input, None where it is absent."""
         self._read.add(number)
         return self.inputs[number] if number < len(self.inputs) else None
@@ -90,7 +90,7 @@ class Request:
             raise NotTakenError(f"axis {axis} of {rank}")
         return axis % rank if rank else 0
 
-    def floats(self, *values: Value | None) -> str:
+    def floats(self, *values: ShapedValue | None) -> str:
         """Returns the dtype name of ``values``, float32 or float64; raises NotTakenError for any other."""
         found = {value.dtype for value in values if value is not None}
         if len(found) != 1 or not found <= {"float32", "float64"}:
@@ -100,18 +100,18 @@ class Request:
     def call(
         self,
         kernel: str,
-        operands: Sequence[Value | None],
+        operands: Sequence[ShapedValue | None],
         results: Sequence[TensorType],
         attributes: Mapping[str, object] | None = None,
         *,
         overwrites: bool = False,
-    ) -> tuple[Value, ...]:
-        """Returns the results of ``kernel`` (``GraphBuilder.call``)."""
+    ) -> tuple[ShapedValue, ...]:
+        """Returns the results of ``kernel`` (``CallBuilder.call``)."""
         return self.builder.call(kernel, operands, results, attributes, overwrites=overwrites)
 
 
 #: Returns the outputs of a node; may return fewer than it declares where nobody reads the others.
-Translation = Callable[[Request], Sequence[Value]]
+Translation = Callable[[Request], Sequence[ShapedValue]]
 
 TRANSLATIONS: dict[str, Translation] = {}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from landbridge.array_type import Array
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.request import Request, translates
 
@@ -21,7 +21,7 @@ _ROUNDINGS: dict[str, Callable[[Array], Array]] = {
 
 
 @translates("Resize", "Upsample")
-def resize(r: Request) -> Sequence[Value]:
+def resize(r: Request) -> Sequence[ShapedValue]:
     """Translates nearest and linear interpolation."""
     x, rank = r.input(0), len(r.input(0).shape)
     scales, sizes = _requested(r)
@@ -85,7 +85,7 @@ def _positions(form: str, old: int, new: int, scale: float) -> Array:
             raise NotTakenError(f"Resize by {form!r}")
 
 
-def _resized(r: Request, x: Value, axis: int, at: Array, mode: str, nearest_mode: str) -> Value:
+def _resized(r: Request, x: ShapedValue, axis: int, at: Array, mode: str, nearest_mode: str) -> ShapedValue:
     """Returns ``x`` with ``axis`` at the coordinates ``at``."""
     last = x.shape[axis] - 1
     shape = (*x.shape[:axis], len(at), *x.shape[axis + 1 :])

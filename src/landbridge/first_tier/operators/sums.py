@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.request import Request, translates
 
@@ -15,7 +15,7 @@ _REDUCTIONS = (
 
 
 @translates(*_REDUCTIONS)
-def reduction(r: Request) -> Sequence[Value]:
+def reduction(r: Request) -> Sequence[ShapedValue]:
     """Translates reductions along axes."""
     x, rank = r.input(0), len(r.input(0).shape)
     if r.node.op_type not in ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd") or x.dtype == "float16":
@@ -32,7 +32,7 @@ def reduction(r: Request) -> Sequence[Value]:
 
 
 @translates("ArgMax", "ArgMin")
-def position(r: Request) -> Sequence[Value]:
+def position(r: Request) -> Sequence[ShapedValue]:
     """Translates ArgMax and ArgMin."""
     x = r.input(0)
     axis = r.axis(r.attribute("axis", 0), len(x.shape))
@@ -45,7 +45,7 @@ def position(r: Request) -> Sequence[Value]:
 
 
 @translates("CumSum")
-def running_sum(r: Request) -> Sequence[Value]:
+def running_sum(r: Request) -> Sequence[ShapedValue]:
     """Translates CumSum."""
     x = r.input(0)
     axis = r.axis(int(r.known(1).reshape(())), len(x.shape))
@@ -54,7 +54,7 @@ def running_sum(r: Request) -> Sequence[Value]:
 
 
 @translates("TopK")
-def top_k(r: Request) -> Sequence[Value]:
+def top_k(r: Request) -> Sequence[ShapedValue]:
     """Translates TopK."""
     x = r.input(0)
     axis = r.axis(r.attribute("axis", -1), len(x.shape))
@@ -67,7 +67,7 @@ def top_k(r: Request) -> Sequence[Value]:
 
 
 @translates("Softmax", "LogSoftmax")
-def softmax(r: Request) -> Sequence[Value]:
+def softmax(r: Request) -> Sequence[ShapedValue]:
     """Translates Softmax; before opset 13 along all axes from one on."""
     x, rank = r.input(0), len(r.input(0).shape)
     axis = r.axis(r.attribute("axis", -1 if r.opset >= 13 else 1), rank)
@@ -78,7 +78,7 @@ def softmax(r: Request) -> Sequence[Value]:
 
 
 @translates("BatchNormalization")
-def batch_normalization(r: Request) -> Sequence[Value]:
+def batch_normalization(r: Request) -> Sequence[ShapedValue]:
     """Translates BatchNormalization of inference."""
     operands = [r.input(number) for number in range(5)]
     x = operands[0]
@@ -91,7 +91,7 @@ def batch_normalization(r: Request) -> Sequence[Value]:
 
 
 @translates("InstanceNormalization")
-def instance_normalization(r: Request) -> Sequence[Value]:
+def instance_normalization(r: Request) -> Sequence[ShapedValue]:
     """Translates InstanceNormalization."""
     operands = [r.input(number) for number in range(3)]
     x = operands[0]
@@ -103,7 +103,7 @@ def instance_normalization(r: Request) -> Sequence[Value]:
 
 
 @translates("LayerNormalization")
-def layer_normalization(r: Request) -> Sequence[Value]:
+def layer_normalization(r: Request) -> Sequence[ShapedValue]:
     """Translates LayerNormalization without its statistics."""
     x, scale, bias = r.input(0), r.input(1), r.optional(2)
     if any(r.used[1:]) or r.attribute("stash_type", 1) != 1 or 0 in x.shape:
@@ -114,7 +114,7 @@ def layer_normalization(r: Request) -> Sequence[Value]:
 
 
 @translates("RMSNormalization")
-def rms_normalization(r: Request) -> Sequence[Value]:
+def rms_normalization(r: Request) -> Sequence[ShapedValue]:
     """Translates RMSNormalization."""
     x, scale = r.input(0), r.input(1)
     if r.attribute("stash_type", 1) != 1 or 0 in x.shape:
@@ -130,7 +130,7 @@ def rms_normalization(r: Request) -> Sequence[Value]:
 
 
 @translates("LRN")
-def local_response(r: Request) -> Sequence[Value]:
+def local_response(r: Request) -> Sequence[ShapedValue]:
     """Translates LRN."""
     x = r.input(0)
     options = {"alpha": r.attribute("alpha", 1e-4), "beta": r.attribute("beta", 0.75), "bias": r.attribute("bias", 1.0)}

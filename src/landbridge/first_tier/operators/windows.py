@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from landbridge.first_tier.graph_builder import Value
+from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.elementwise import broadcast
 from landbridge.first_tier.operators.request import Request, translates
@@ -59,7 +59,7 @@ def _window(r: Request, inputs: Sequence[int], extents: Sequence[int]) -> _Windo
 
 
 @translates("Conv")
-def conv(r: Request) -> Sequence[Value]:
+def conv(r: Request) -> Sequence[ShapedValue]:
     """Translates Conv of floats."""
     x, weight, bias = r.input(0), r.input(1), r.optional(2)
     dtype = r.floats(x, weight, bias)
@@ -76,7 +76,7 @@ def conv(r: Request) -> Sequence[Value]:
 
 
 @translates("ConvTranspose")
-def conv_transpose(r: Request) -> Sequence[Value]:
+def conv_transpose(r: Request) -> Sequence[ShapedValue]:
     """Translates ConvTranspose of floats with stated pads."""
     x, weight, bias = r.input(0), r.input(1), r.optional(2)
     dtype = r.floats(x, weight, bias)
@@ -110,7 +110,7 @@ def conv_transpose(r: Request) -> Sequence[Value]:
 
 
 @translates("MaxPool", "AveragePool")
-def pool(r: Request) -> Sequence[Value]:
+def pool(r: Request) -> Sequence[ShapedValue]:
     """Translates pools of windows; MaxPool without positions."""
     x, extents = r.input(0), r.integers("kernel_shape", None)
     r.ignore("storage_order")
@@ -131,7 +131,7 @@ def pool(r: Request) -> Sequence[Value]:
 
 
 @translates("GlobalAveragePool", "GlobalMaxPool")
-def global_pool(r: Request) -> Sequence[Value]:
+def global_pool(r: Request) -> Sequence[ShapedValue]:
     """Translates pools of whole images."""
     x = r.input(0)
     shape = (*x.shape[:2], *(1 for _ in x.shape[2:]))
@@ -141,7 +141,7 @@ def global_pool(r: Request) -> Sequence[Value]:
 
 
 @translates("MatMul")
-def matmul(r: Request) -> Sequence[Value]:
+def matmul(r: Request) -> Sequence[ShapedValue]:
     """Translates MatMul of floats."""
     a, b = r.input(0), r.input(1)
     dtype = r.floats(a, b)
@@ -151,14 +151,14 @@ def matmul(r: Request) -> Sequence[Value]:
     right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
     if left[-1] != right[-2]:
         raise NotTakenError("MatMul of shapes that do not fit")
-    batch = broadcast(Value(left[:-2], dtype), Value(right[:-2], dtype))
+    batch = broadcast(ShapedValue(left[:-2], dtype), ShapedValue(right[:-2], dtype))
     rows = left[-2:-1] if len(a.shape) > 1 else ()
     columns = right[-1:] if len(b.shape) > 1 else ()
     return r.call("MatMul", [a, b], [((*batch, *rows, *columns), dtype)])
 
 
 @translates("Gemm")
-def gemm(r: Request) -> Sequence[Value]:
+def gemm(r: Request) -> Sequence[ShapedValue]:
     """Translates Gemm of floats."""
     a, b, c = r.input(0), r.input(1), r.optional(2)
     dtype = r.floats(a, b, c)
@@ -172,14 +172,14 @@ def gemm(r: Request) -> Sequence[Value]:
     }
     rows, inner = a.shape[::-1] if options["transpose_a"] else a.shape
     depth, columns = b.shape[::-1] if options["transpose_b"] else b.shape
-    result = Value((rows, columns), dtype)
+    result = ShapedValue((rows, columns), dtype)
     if inner != depth or (c is not None and broadcast(c, result) != result.shape):
         raise NotTakenError("Gemm of shapes that do not fit")
     return r.call("Gemm", [a, b, c], [(result.shape, dtype)], options)
 
 
 @translates("Einsum")
-def einsum(r: Request) -> Sequence[Value]:
+def einsum(r: Request) -> Sequence[ShapedValue]:
     """Translates Einsum whose equation states the result, without an ellipsis."""
     operands = [r.input(number) for number in range(len(r.inputs))]
     dtype = r.floats(*operands)

@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 28
 
 
 @record(frozen=True, eq=False, repr=False)
-class Value:
+class ShapedValue:
     """A tensor: its shape and dtype name, and its elements where they are constant.
 
     ``source``: the value whose bytes it has, in another shape; itself, for None.
@@ -33,7 +33,7 @@ class Value:
     shape: tuple[int, ...]
     dtype: str
     constant: Array | None = None
-    source: Value | None = None
+    source: ShapedValue | None = None
 
     @property
     def nbytes(self) -> int:
@@ -41,7 +41,7 @@ class Value:
         return prod(self.shape) * numpy_dtype(self.dtype).itemsize
 
     @property
-    def root(self) -> Value:
+    def root(self) -> ShapedValue:
         """Returns the value whose memory this one has."""
         return self if self.source is None else self.source
 
@@ -54,35 +54,35 @@ class KernelCall:
     """
 
     kernel: str
-    operands: tuple[Value | None, ...]
-    results: tuple[Value, ...]
+    operands: tuple[ShapedValue | None, ...]
+    results: tuple[ShapedValue, ...]
     attributes: Mapping[str, object]
     node: str
     overwrites: bool
 
 
-class GraphBuilder:
+class CallBuilder:
     """The calls of a program so far. ``node`` is the name of the node that is translated."""
 
     def __init__(self) -> None:
         self.calls: list[KernelCall] = []
         self.node = ""
 
-    def constant(self, array: Array) -> Value:
+    def constant(self, array: Array) -> ShapedValue:
         """Returns ``array`` as a value; it is C-contiguous and never written again."""
         dense = np.ascontiguousarray(array).reshape(array.shape)
         dense.flags.writeable = False
-        return Value(dense.shape, dtype_name(dense.dtype), dense)
+        return ShapedValue(dense.shape, dtype_name(dense.dtype), dense)
 
     def call(
         self,
         kernel: str,
-        operands: Sequence[Value | None],
+        operands: Sequence[ShapedValue | None],
         results: Sequence[TensorType],
         attributes: Mapping[str, object] | None = None,
         *,
         overwrites: bool = False,
-    ) -> tuple[Value, ...]:
+    ) -> tuple[ShapedValue, ...]:
         """Returns the results of ``kernel``: constants where all operands are.
 
         Raises NotTakenError where computing those fails: the compiler says what is wrong.
@@ -93,25 +93,25 @@ class GraphBuilder:
                 raise NotTakenError(f"a result of shape {shape}")
         if all(operand is None or operand.constant is not None for operand in operands):
             return self._computed(kernel, operands, results, options)
-        values = tuple(Value(shape, dtype) for shape, dtype in results)
+        values = tuple(ShapedValue(shape, dtype) for shape, dtype in results)
         self.calls.append(KernelCall(kernel, tuple(operands), values, options, self.node, overwrites))
         return values
 
-    def view(self, value: Value, shape: Sequence[int]) -> Value:
+    def view(self, value: ShapedValue, shape: Sequence[int]) -> ShapedValue:
         """Returns the elements of ``value`` in another shape of as many; raises NotTakenError for other numbers."""
         if prod(shape) != prod(value.shape) or min(shape, default=0) < 0:
             raise NotTakenError(f"a view of shape {list(shape)} of {list(value.shape)}")
         if value.constant is not None:
             return self.constant(value.constant.reshape(shape))
-        return Value(tuple(shape), value.dtype, None, value.root)
+        return ShapedValue(tuple(shape), value.dtype, None, value.root)
 
     def _computed(
         self,
         kernel: str,
-        operands: Sequence[Value | None],
+        operands: Sequence[ShapedValue | None],
         results: Sequence[TensorType],
         attributes: Mapping[str, object],
-    ) -> tuple[Value, ...]:
+    ) -> tuple[ShapedValue, ...]:
         if sum(prod(shape) * numpy_dtype(dtype).itemsize for shape, dtype in results) > _MOST_BYTES:
             raise NotTakenError("a constant of more than 256 MiB that is computed")
         created = [np.empty(shape, numpy_dtype(dtype)) for shape, dtype in results]
