@@ -35,7 +35,6 @@ NETWORKS = (
     *("rxnmap, transformer", "magika", "name romanizer, encoder", "wake word, embedding", "SwiftF0"),
 )
 _OURS = """
-import sys, time
 import numpy as np
 from pathlib import Path
 import landbridge as lb
@@ -43,7 +42,7 @@ from landbridge.first_tier.program import first_program
 inputs = dict(np.load({inputs!r}))
 target = lb.Target("llvm")
 session = lb.Session(first_program(Path({file!r}), target, {shapes!r}))
-np.savez({outputs!r}, *map(np.asarray, session(**inputs)))
+np.savez({outputs!r}, *map(np.asarray, session(*(inputs[spec.name] for spec in session.inputs))))
 """
 _ONNXRUNTIME = """
 import numpy as np
@@ -99,7 +98,7 @@ def row(name: str, rounds: int, folder: Path) -> list[object] | None:
     if executable is None:
         return None
     inputs, outputs = folder / "inputs.npz", {by: folder / f"{by}.npz" for by in ("ours", "onnxruntime")}
-    np.savez(inputs, **inputs_of(executable, model))
+    np.savez(inputs, **inputs_of(executable, model))  # type: ignore[arg-type]
     facts = {"inputs": str(inputs), "file": str(model.path()), "shapes": model.shapes}
     codes = {
         by: code.format(outputs=str(outputs[by]), **facts)
