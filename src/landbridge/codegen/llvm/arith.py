@@ -52,6 +52,7 @@ def _overflowing(opcode: str) -> Printer:
             name = e.names[result] = e.once(f"{opcode} nsw {kind} {x}, {y}", x, y)
             e.depths[name] = max(e.depths.get(x, 0), e.depths.get(y, 0))
             _record_offset(e, name, opcode, x, y)
+            _record_sum(e, name, opcode, x, y)
             return
         flags = op.properties.get("overflowFlags")
         text = "".join(f"{flag.value} " for flag in getattr(flags, "data", ()))
@@ -76,12 +77,14 @@ def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
         return False
     x, y = (e.hidden(x), y) if before < after else (x, e.hidden(y))
     base = name = e.once(f"add nsw i64 {x}, {y}", x, y)
+    _record_sum(e, base, "add", x, y)
     e.add_base(base, (x, y))
     e.depths[base] = e.depth
     if constant := first + second:
         name = e.once(f"add nsw i64 {base}, {constant}", base)
         e.depths[name] = e.depth
         e.offsets[name] = (base, constant)
+        _record_sum(e, name, "add", base, str(constant))
     e.names[result] = name
     return True
 
@@ -114,6 +117,23 @@ def _record_offset(e: LlvmEmitter, name: str, opcode: str, x: str, y: str) -> No
     if opcode in ("add", "sub") and _is_number(y):
         base, constant = e.offsets.get(x, (x, 0))
         e.offsets[name] = (base, constant + (int(y) if opcode == "add" else -int(y)))
+
+
+def _record_sum(e: LlvmEmitter, name: str, opcode: str, x: str, y: str) -> None:
+    """Records of which names and constants ``name`` is a sum, for loops that carry pointers."""
+    if not e.module.isa.advances:
+        return
+    if opcode == "mul":
+        if _is_number(x):
+            x, y = y, x
+        if _is_number(y):
+            e.sums[name] = ((x, int(y)),), 0
+        else:
+            e.products[name] = x, y
+    elif opcode in ("add", "sub"):
+        sign = 1 if opcode == "add" else -1
+        terms = tuple((v, by) for v, by in ((x, 1), (y, sign)) if not _is_number(v))
+        e.sums[name] = terms, sum(int(v) * by for v, by in ((x, 1), (y, sign)) if _is_number(v))
 
 
 def _integer_intrinsic(stem: str) -> Printer:

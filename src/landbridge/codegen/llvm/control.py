@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, VectorType
+from xdsl.ir import Block, Operation, SSAValue
 
+from landbridge.codegen.llvm.advancing import Advancing
+from landbridge.codegen.llvm.carried_pointers import finish
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.printing import callee, returned
 
@@ -30,12 +32,13 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
         first, end, by = (_narrowed(e, bound, kind) for bound in names)
     else:
         first, end, by = names
-    e.begin_loop()
-    e.line(f"br label %{head}")
-    e.start_block(head)
     induction, *carried = block.args
     name = counter = e.define(induction)
-    e.depths[name] = e.depth
+    advancing = _advancing(e, block, name, names)
+    e.begin_loop(advancing)
+    e.line(f"br label %{head}")
+    e.start_block(head)
+    e.enter(name)
     _define_all(e, carried)
     phis = len(e.lines)
     e.lines.append("")
@@ -49,16 +52,30 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     yielded = e.nested(block)
     e.accumulates = around
     following = e.emit(f"add nsw {kind} {counter}, {by}")
+    pointers = finish(e, advancing, before) if advancing else []
     trips = _trips(*names)
     unroll = trips > 1 and trips * (len(e.lines) - phis) <= _UNROLLED_LINES
     e.line(f"br label %{head}{e.module.unrolled_loop() if unroll else ''}")
     lines = [f"  {counter} = phi {kind} [ {first}, %{before} ], [ {following}, %{e.block} ]"]
-    lines += _phis(e, carried, initial, before, yielded)
+    lines += [*_phis(e, carried, initial, before, yielded), *pointers]
     e.lines[phis] = "\n".join(lines)
     e.end_loop()
     e.start_block(done)
     for result, value in zip(op.results, carried, strict=True):
         e.names[result] = e.names[value]
+
+
+def _advancing(e: LlvmEmitter, body: Block, counter: str, bounds: Sequence[str]) -> Advancing | None:
+    """Returns where the pointers of a loop are collected; None for one that carries none, as one with loops inside,
+    which want the registers.
+    """
+    lower, _, step = bounds
+    if not e.module.isa.advances or "%" in step:
+        return None
+    if any(isinstance(op, scf.ForOp | scf.WhileOp) for op in body.walk()):
+        return None
+    vectors = sum(isinstance(value.type, VectorType) for value in body.args)
+    return Advancing(counter, lower, int(step), len(e.lines), vectors)
 
 
 def _narrowed(e: LlvmEmitter, bound: str, kind: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from landbridge.codegen.llvm.advancing import Advancing
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import suffix, type_text, view_of
 from landbridge.codegen.printing import Dispatcher, by_identity
@@ -70,12 +71,14 @@ class LlvmModule:
 class _OpenLoop:
     """A loop that is being emitted. ``location``: the line before it in the output, where the instructions ``before``
     are written when it ends. ``scope``: the scope of names around it. ``bases``: the sums of addresses counted in it.
+    ``advancing``: the pointers that it carries; None for a loop that carries none.
     """
 
     location: int
     scope: int
     before: list[str]
     bases: set[str]
+    advancing: Advancing | None
 
 
 class LlvmEmitter(Dispatcher):
@@ -97,6 +100,10 @@ class LlvmEmitter(Dispatcher):
         self.offsets: dict[str, tuple[str, int]] = {}
         #: By pointer the negative offsets, in bytes, of the bases that accesses before it share.
         self.moved_back: dict[str, list[int]] = {}
+        #: Index names that are a sum of others times constants, and a constant: ``name -> (terms, constant)``.
+        self.sums: dict[str, tuple[tuple[tuple[str, int], ...], int]] = {}
+        #: Index names that are a product of two others.
+        self.products: dict[str, tuple[str, str]] = {}
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
@@ -108,6 +115,8 @@ class LlvmEmitter(Dispatcher):
         self._defined: dict[str, int] = {}
         #: Instructions that ``once`` emitted, one scope per open region.
         self.scopes: list[dict[str, str]] = [{}]
+        #: Grows where a load may not move ahead: at stores, fences and the beginnings of blocks.
+        self.memory_epoch = 0
         #: The open loops, outermost first.
         self._loops: list[_OpenLoop] = []
         self._count = 0
@@ -154,14 +163,19 @@ class LlvmEmitter(Dispatcher):
         """Begins the basic block ``label``."""
         self.lines.append(f"{label}:")
         self.block = label
+        self.memory_epoch += 1
 
-    def begin_loop(self) -> None:
+    def begin_loop(self, advancing: Advancing | None = None) -> None:
         """Begins a loop: later instructions are in it, and ``once`` may place some on the line reserved here, before
-        it.
+        it. ``advancing``: where it collects the pointers that it carries; None if it is to carry none.
         """
-        self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, [], set()))
+        self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, [], set(), advancing))
         self.lines.append("")
         self.depth += 1
+
+    def enter(self, name: str) -> None:
+        """Says that ``name`` is defined where the innermost loop begins, and changes in it."""
+        self._defined[name] = self.depths[name] = self.depth
 
     def end_loop(self) -> None:
         """Ends the innermost loop, and writes the instructions that ``once`` has placed before it."""
@@ -188,6 +202,20 @@ class LlvmEmitter(Dispatcher):
         loop.before.append(f"  {name} = {text}")
         self._defined[name] = depth
         return name
+
+    @property
+    def advancing(self) -> Advancing | None:
+        """The pointers that the innermost loop carries; None where it carries none."""
+        return self._loops[-1].advancing if self._loops else None
+
+    @property
+    def is_in_body(self) -> bool:
+        """Whether what is printed next runs in each iteration of the innermost loop: it is in no branch inside it."""
+        return bool(self._loops) and len(self.scopes) == self._loops[-1].scope + 2
+
+    def is_invariant(self, name: str) -> bool:
+        """Returns whether ``name`` is defined outside of the innermost loop."""
+        return self._defined.get(name, 0) < self.depth
 
     def hidden(self, name: str) -> str:
         """Returns a name with the value of the index ``name`` whose definition LLVM cannot see; it costs no

@@ -8,6 +8,7 @@ from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
+from landbridge.codegen.llvm.carried_pointers import carried_pointer
 from landbridge.codegen.llvm.emitter import UNCHANGING, LlvmEmitter, Printer
 from landbridge.codegen.llvm.types import (
     MemRefView,
@@ -50,6 +51,9 @@ def _element(
     nbytes: int,
 ) -> str:
     """Returns the pointer to one of the elements from ``pointer`` on."""
+    carried = carried_pointer(e, pointer, indices, strides, constant * nbytes, nbytes)
+    if carried is not None:
+        return carried
     terms: list[tuple[int, str, int]] = []
     for index, stride in zip(indices, strides, strict=True):
         name = e.names[index]
@@ -104,6 +108,8 @@ def _load(e: LlvmEmitter, op: Operation) -> None:
         e.set(result, f"icmp ne {in_memory} {byte}, {splat(0, in_memory)}")
     else:
         e.set(result, f"load {kind}, ptr {pointer}, align {view.align}")
+        if e.advancing is not None:
+            e.advancing.note_load(pointer, kind, e.names[result], len(e.lines) - 1)
         if kind == "i64":
             e.depths[e.names[result]] = e.depth
 
@@ -114,6 +120,7 @@ def _store(e: LlvmEmitter, op: Operation) -> None:
     kind, name = e.type(value.type), e.names[value]
     if view.is_bool:
         kind, name = _to_bytes(e, kind, name)
+    e.memory_epoch += 1
     e.line(f"store {kind} {name}, ptr {pointer}, align {view.align}")
 
 
@@ -144,6 +151,7 @@ def _masked_store(e: LlvmEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer, view = address(e, ref, indices, in_bounds=False)
     kind, name = e.type(value.type), e.names[value]
+    e.memory_epoch += 1
     if view.is_bool:
         kind, name = _to_bytes(e, kind, name)
     if (lane := _only_lane(mask)) is not None:
@@ -178,6 +186,7 @@ def _prefetch(e: LlvmEmitter, op: Operation) -> None:
 
 def _order_loads(e: LlvmEmitter, op: Operation) -> None:
     """Prints a fence between a thread and itself, which LLVM's schedulers respect and which is no instruction."""
+    e.memory_epoch += 1
     e.line('fence syncscope("singlethread") seq_cst')
 
 

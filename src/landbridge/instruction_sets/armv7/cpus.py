@@ -26,7 +26,18 @@ def _vectors(features: Collection[str]) -> Vectors:
 
 
 def _properties(vector_bits: int, flags: Sequence[str]) -> Isa:
-    return Isa(vector_bits, fma="vfpv4" in flags, half=False, extrema="neon" in flags, many_bases=0, address_bits=32)
+    neon = "neon" in flags
+    return Isa(
+        vector_bits,
+        fma="vfpv4" in flags,
+        half=False,
+        extrema=neon,
+        many_bases=0,
+        address_bits=32,
+        advances=neon,
+        pairs_of_vectors="llvm.arm.neon.vld1x2" if neon else "",
+        registers=_NEON.registers,
+    )
 
 
 def _refusal(cpu: str, features: Sequence[str]) -> str:
