@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from landbridge.vm.token_lock import TokenLock
+from landbridge.vm.token_lock import NOBODY, TokenLock
 
 
 def test_an_owner_that_takes_it_again_at_once_hands_it_over() -> None:
@@ -38,3 +38,12 @@ def test_an_owner_that_takes_it_again_at_once_hands_it_over() -> None:
         thread.join(20)
         assert not thread.is_alive()
     assert len(lock.free) == 1
+
+
+def test_waiting_for_a_lock_that_this_thread_holds_waits_for_nobody() -> None:
+    lock = TokenLock()
+    with lock.waited_for():
+        with lock.waited_for():
+            assert lock.owner == threading.get_ident() and not lock.free
+        assert lock.owner == threading.get_ident() and not lock.free
+    assert lock.owner == NOBODY and len(lock.free) == 1

@@ -20,6 +20,7 @@ class Executor(Protocol):
 
     It knows no lock and no threads: whoever calls a method, other than ``planned_memory`` and ``hold_scopes``, holds
     the lock of the Entry that it was made with. It is made with the weights that ``set_params`` has replaced so far.
+    Another of the same class may continue what it does, once (``Replacement``).
     """
 
     @property
@@ -88,3 +89,11 @@ class Executor(Protocol):
 
     def bind_states(self, request: StateRequest) -> State:
         """Returns a State as ``request`` says, which runs continue from then on."""
+
+    def continue_from(self, before: Any) -> None:
+        """Take over, from an executor of the same class that runs no more and whose program has the same inputs,
+        outputs and aliases, what is bound for runs, the results of the last one, and the states.
+
+        Memory stays where it is, unless this program cannot use it there. Raises what binding raises; ``before`` is as
+        it was then.
+        """

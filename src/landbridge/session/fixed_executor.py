@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from landbridge.device.state import concerns
-from landbridge.errors import InputError, ShapeError, ZeroCopyError
+from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
@@ -276,6 +276,22 @@ class FixedExecutor:
     def _note_states(self) -> None:
         self._makes_steps, self._written = self._states.make_steps, self._states.written_slots
         self._set_complete(self.is_complete)
+
+    def continue_from(self, before: FixedExecutor) -> None:
+        runs, frame, theirs = self._runs, self._frame, before._frame
+        pairs = list(zip((*frame.inputs, *frame.outputs), (*theirs.inputs, *theirs.outputs), strict=True))
+        staged = frame.staging is not None or theirs.staging is not None
+        if staged or any(mine.binding != other.binding for mine, other in pairs):
+            raise BindError("inputs and outputs are in other memory of the two programs, or copied to it; runs go on")
+        for mine, other in pairs:
+            if other.owner is None or other.partner is not None:
+                continue
+            if other.owner is other.owned:
+                runs.take_over(mine, other.owned)
+            else:
+                runs.bind(mine, *runs.borrow(mine, other.owner))
+        self._states.continue_from(before._states)
+        self._note_states()
 
     # Other sizes ------------------------------------------------------------------------------------------------
 

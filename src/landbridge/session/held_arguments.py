@@ -121,6 +121,11 @@ class HeldArguments:
         if target.name in self._held:
             self._states.give(target.name, np.array(array_of(self._held.pop(target.name)), order="C"))
 
+    def continue_from(self, before: HeldArguments) -> None:
+        """Hold what ``before`` does."""
+        self._held, self._held_outputs = dict(before._held), dict(before._held_outputs)
+        self._by_value, self._length_arrays = set(before._by_value), dict(before._length_arrays)
+
     def drop(self, input: TensorSpec) -> None:
         """Bind nothing to ``input`` any more."""
         self._held.pop(input.name, None)

@@ -50,6 +50,8 @@ class OpenExecutor:
         self.instances = OpenInstances(executable, self._bound)
         self._states = self.instances.states
         self._arguments = HeldArguments(self.instances, main.inputs, main.outputs)
+        #: What ran before, and has the results until the next run.
+        self._before: OpenExecutor | None = None
 
     def _bound(self, executable: Executable, arena: ProgramArena) -> FixedExecutor:
         return FixedExecutor(executable, self._entry, self._options, self._params, arena)
@@ -82,6 +84,7 @@ class OpenExecutor:
 
     def run(self) -> None:
         self._arguments.settle().run()
+        self._before = None
         if self.instances.group is not None:
             self.instances.group.commit()
 
@@ -90,6 +93,7 @@ class OpenExecutor:
 
     def execute(self, begun: Callable[[], object]) -> None:
         self._arguments.last().executor.execute(begun)
+        self._before = None
         if self.instances.group is not None:
             self.instances.group.commit()
 
@@ -170,12 +174,15 @@ class OpenExecutor:
         return self._arguments.settle().get_input(name)
 
     def get_output(self, index: int | str, out: Any = None) -> Any:
-        holder = self._states.holder
+        holder, before = self._states.holder, self._before
+        if holder is None and before is not None:
+            return before.get_output(index, out)
+        spec = self._arguments.output(index)
         if self.instances.group is not None and holder is None:
-            self.instances.group.check_readable(self._arguments.output(index).name)
-        if holder is not None and self._states.has(self._arguments.output(index)):
+            self.instances.group.check_readable(spec.name)
+        if holder is not None and self._states.has(spec):
             return holder.get_output(index, out)
-        return self._arguments.last().executor.get_output(index, out)
+        return (self._arguments.last().executor if before is None else before).get_output(index, out)
 
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         self._arguments.settle().register_buffers(name, values)
@@ -227,6 +234,11 @@ class OpenExecutor:
             self._executable, self._entry, self._states, request, self._states.pairs, bound, places, bind
         )
         return state
+
+    def continue_from(self, before: OpenExecutor) -> None:
+        self._arguments.continue_from(before._arguments)
+        self.instances.continue_from(before.instances)
+        self._before = before
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:

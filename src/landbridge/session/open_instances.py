@@ -93,6 +93,17 @@ class OpenInstances:
         self._places_of_read = [at for at, spec in enumerate(self.given) if spec.elements]
         self._forget_shapes()
 
+    def continue_from(self, before: OpenInstances) -> None:
+        """Let the next run continue the states of ``before``, of a program with the same inputs and outputs."""
+        main = self._executable.main
+        specs = {spec.name: spec for spec in (*main.inputs, *main.outputs)}
+        for output, input in before.states.pairs:
+            self.bind_pair(specs[output.name], specs[input.name])
+        self.states.continue_from(before.states)
+        if before.group is not None:
+            self.group = before.group
+            self.group.memory = self.states
+
     def met(self, arrays: Sequence[Any]) -> Instance | None:
         """Returns the instance for a call on ``arrays``, which nobody checked, where their shapes alone say that there
         is one; else None.

@@ -62,6 +62,13 @@ class OpenStates:
         check_halves(output, input)
         self.pairs, self._instance = (*self.pairs, (output, input)), None
 
+    def continue_from(self, before: OpenStates) -> None:
+        """Let the next run continue with what ``before`` has, whose pairs this has too."""
+        memory = before.take()
+        if memory is not None or before._is_new:
+            self.put(memory, before._sizes, is_given=before._is_given)
+        self._given = dict(before._given)
+
     def has(self, spec: TensorSpec) -> bool:
         """Returns whether ``spec`` is the input or the output of a state."""
         return any(spec is half for pair in self.pairs for half in pair)

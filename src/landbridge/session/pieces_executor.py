@@ -135,6 +135,9 @@ class PiecesExecutor:
     def get_params(self) -> dict[str, Tensor]:
         return current_parameters(self._executable, self._params)
 
+    def continue_from(self, before: PiecesExecutor) -> None:
+        self._held, self._borrowed, self._results = dict(before._held), before._borrowed, before._results
+
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         return tuple(each for piece in self._steps.pieces() for each in piece.executor.planned_memory)

@@ -116,6 +116,17 @@ class ProgramStates:
             if self.group is not None:
                 self.group.commit()
 
+    def continue_from(self, before: ProgramStates) -> None:
+        """Continue the states of ``before``, of a program with the same inputs, outputs and aliases."""
+        inputs, outputs = ({slot.spec.name: slot for slot in of} for of in (self._frame.inputs, self._frame.outputs))
+        pairs = [(outputs[output.spec.name], inputs[input.spec.name]) for output, input in before._states.pairs]
+        if pairs:
+            self._states.bind_all(pairs, before._states.memory())
+        self._note()
+        if before.group is not None:
+            self.group = before.group
+            self.group.memory = self
+
     # StateMemory ------------------------------------------------------------------------------------------------
 
     def take(self) -> tuple[Halves, ...] | None:

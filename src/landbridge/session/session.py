@@ -40,6 +40,7 @@ from landbridge.vm.thread_pool import is_exiting
 from landbridge.vm.token_lock import NOBODY
 
 if TYPE_CHECKING:
+    from landbridge.session.replacement import Replacement
     from landbridge.session.state import State
     from landbridge.vm.planned_memory import PlannedMemory
 
@@ -105,9 +106,8 @@ class Session(ProcessBound):
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
-        self._executable, self._given_params = executable, GivenParameters()
-        with entry.waited_for():
-            self._executor: Executor = executor_of(executable, entry, options, self._given_params)
+        self._executable, self._options, self._given_params = executable, options, GivenParameters()
+        self._executor: Executor = executor_of(executable, entry, options, self._given_params)
         self._background = BackgroundRuns(entry)
         #: Further Sessions for calls that come while this one is used; None for those themselves.
         self._spares: Spares[Session] | None = _spares_of(executable, entry, self._given_params, options)
@@ -434,6 +434,14 @@ class Session(ProcessBound):
         self._bind_pair(output, input)
         return None
 
+    def _replace(self, replacement: Replacement) -> None:
+        """Work with ``replacement`` from now on; the caller holds the lock. Nothing has changed where it raises."""
+        replacement.continue_from(self._executor, self._given_params)
+        self._executable, self._executor = replacement.executable, replacement.executor
+        self._given_params = replacement.params
+        if self._spares is not None:
+            self._spares = _spares_of(self._executable, self._entry, self._given_params, self._options)
+
     @takes_lock
     def _bind_pair(self, output: str | int, input: str | int) -> None:
         self._executor.bind_pair(output, input)
@@ -468,6 +476,29 @@ def _spares_of(
         return created
 
     return Spares(make, lambda: usable_cores() // threads)
+
+
+def prepared_replacement(session: Session, executable: Executable) -> Replacement:
+    """Returns an executor of ``executable``, another compile of the program that ``session`` runs, for ``replace``.
+
+    This takes as long as making a Session, and may be done in any thread while ``session`` is in use. Raises as
+    Replacement.
+    """
+    from landbridge.session.replacement import Replacement
+
+    return Replacement(session._executable, executable, session._entry, session._options)
+
+
+def replace(session: Session, replacement: Replacement) -> None:
+    """Let ``session`` work with ``replacement``, which is used once, from its next run on: with what is bound, the
+    weights, the states and the results of the last run.
+
+    Waits until a use that is under way is over; ``run`` of another thread raises SessionBusyError meanwhile. Instances
+    for sizes that were prepared are made again by the next run of each, and registered buffers are registered no more.
+    Raises BindError where the programs differ in form or memory, and what binding raises; nothing has changed then.
+    """
+    with session._entry.waited_for():
+        session._replace(replacement)
 
 
 def borrow_params(session: Session, values: Mapping[str, Tensor]) -> Callable[[], object]:

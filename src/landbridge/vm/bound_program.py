@@ -43,7 +43,7 @@ from landbridge.vm.workspace import workspace_for
 class BoundProgram:
     """The main function of ``executable`` in ``bindings`` (one for each vdevice) and on ``threads`` threads.
 
-    Callers that make or execute it hold the lock of ``entry``, which other programs may have too. ``host_access``: as
+    Callers that execute it hold the lock of ``entry``, which other programs may have too. ``host_access``: as
     for IoMemory. ``arena`` has the memory of storages, where several programs run one after the other.
     ``memory_limit``: the most bytes of activations, or of one output. Raises BindError or ExecutableError when it
     cannot be bound, OutOfMemoryError where the machine has not the memory.
@@ -98,7 +98,8 @@ class BoundProgram:
             self.calls.follow(slot)
         memory.finish_file_checks()
         if program.preparation:
-            self._acquisition.prepare()
+            with entry.waited_for():  # which exit waits for, too
+                self._acquisition.prepare()
 
     def runner(self, threads: int) -> RunNative:
         """Returns the function that runs the program's records on ``threads`` threads."""

@@ -67,7 +67,13 @@ class TokenLock:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """Hold the lock in a block, after waiting until its owner gives it back, however soon that takes it again."""
+        """Hold the lock in a block, after waiting until its owner gives it back, however soon that takes it again.
+
+        Where this thread is the owner, it holds the lock already.
+        """
+        if self.owner == get_ident():
+            yield
+            return
         token = self._wait()
         try:
             self.owner = get_ident()

@@ -81,16 +81,15 @@ def trace_runs(
     if sizes:
         executable = instance(executable, sizes, ExtentValues())
     bindings = bind_devices(executable, device, None)
-    entry = Entry("a trace")
-    with entry.waited_for():
-        program = BoundProgram(executable, bindings, thread_count(num_threads), entry)
-        for slot in program.runs.frame.inputs:
-            program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
-        program.runs.complete()
-        every = [i for i in flattened(executable.main.instructions) if isinstance(i, Call)]
-        in_use = zip(every, _memory_in_use(executable, program.memory), strict=True)
-        calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
-        tracer = _Tracer(program, calls)
+    program = BoundProgram(executable, bindings, thread_count(num_threads), Entry("a trace"))
+    for slot in program.runs.frame.inputs:
+        program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
+    program.runs.complete()
+    every = [i for i in flattened(executable.main.instructions) if isinstance(i, Call)]
+    in_use = zip(every, _memory_in_use(executable, program.memory), strict=True)
+    calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
+    tracer = _Tracer(program, calls)
+    with program.entry.waited_for():
         tracer.run()
         title = executable.metadata.get("model") or "a run"
         return [Trace(tracer.run(), title) for _ in range(runs)]
