@@ -106,14 +106,13 @@ class FixedExecutor:
             slot = self.input_slots[name]
         except (KeyError, TypeError):
             raise unknown_slot("input", name, self.input_slots) from None
-        owner: object = value
         if (
             type(value) is slot.array_type
             and value.dtype is slot.dtype
             and value.shape == slot.shape
             and value.flags.carray
         ):
-            address = address_of_known(value)
+            address, owner = address_of_known(value), value
         else:
             address, owner = self._runs.borrow(slot, value)
         if slot.partner is not None:
@@ -125,9 +124,10 @@ class FixedExecutor:
         if type(owner) is not _ndarray:
             self._runs.bind(slot, address, owner)
             return
+        words = slot.words
         try:
             for word, offset in slot.places:
-                slot.words[word] = address + offset
+                words[word] = address + offset
             slot.address, slot.end, slot.owner, slot.lease = address, end, owner, None
         except BaseException:  # the same as in Slot.bind
             slot.bind(address, owner)
@@ -179,7 +179,8 @@ class FixedExecutor:
 
     def run(self) -> None:
         if self._is_plain and not (concerns[0] or open_views or self._entry.shares):
-            self._execute()  # all that most runs do
+            execute = self._execute
+            execute()  # all that most runs do
         else:
             self._prepare(waits=concerns[0] > 0)
             self.execute(_nothing)
