@@ -29,7 +29,7 @@ from landbridge.executable.instructions import AllocTensor
 from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.given_parameters import GivenParameters
 from landbridge.session.open_program import OpenProgram
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.sizes.size import of_symbol
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.entry import Entry
@@ -96,7 +96,7 @@ def words_of(frame: Frame, owned: Mapping[int, str]) -> list[object]:
 
 
 def bind(executable: lb.Executable, arena: ProgramArena, num_threads: int = 1) -> FixedExecutor:
-    options = SessionOptions("cpu", num_threads=num_threads)
+    options = BindOptions("cpu", num_threads=num_threads)
     return FixedExecutor(executable, Entry("a test"), options, GivenParameters(), arena)
 
 

@@ -13,7 +13,7 @@ from landbridge.executable.segments import segments_of
 from landbridge.session.given_parameters import GivenParameters
 from landbridge.session.open_executor import OpenExecutor
 from landbridge.session.segment_steps import ProgramPiece
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.vm.appending_calls import appending_call
 from landbridge.vm.entry import Entry
 
@@ -33,7 +33,7 @@ def appended(executable: Executable) -> tuple[list[int], str, int | None]:
     (call,) = [call for segment in segments_of(executable) for call in segment.calls]
     (segment,) = call.bodies[-1].segments
     declared: dict[str, list[int]] = call.attributes["attributes"]  # type: ignore[assignment]
-    options = SessionOptions("cpu", num_threads=1)
+    options = BindOptions("cpu", num_threads=1)
     piece = ProgramPiece(executable, segment.function, Entry("a test"), options, GivenParameters())
     assert isinstance(piece.executor, OpenExecutor)
     piece.executor.prepare(dict.fromkeys(dimensions(piece.function), 3))

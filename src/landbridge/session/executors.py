@@ -6,11 +6,11 @@ from landbridge.executable.executable import Executable, is_cut
 from landbridge.session.executor import Executor
 from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.given_parameters import GivenParameters
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.vm.entry import Entry
 
 
-def executor_of(executable: Executable, entry: Entry, options: SessionOptions, params: GivenParameters) -> Executor:
+def executor_of(executable: Executable, entry: Entry, options: BindOptions, params: GivenParameters) -> Executor:
     """Returns an Executor of ``executable`` for the Session with the lock ``entry``, which the caller holds; ``params``
     are the weights that it has replaced.
 

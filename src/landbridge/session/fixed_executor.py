@@ -18,7 +18,7 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.session.fence_waits import sole_device
 from landbridge.session.given_parameters import GivenParameters, named_values
 from landbridge.session.program_states import ProgramStates
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.session.state_request import StateRequest
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
@@ -51,7 +51,7 @@ class FixedExecutor:
         self,
         executable: Executable,
         entry: Entry,
-        options: SessionOptions,
+        options: BindOptions,
         params: GivenParameters,
         arena: ProgramArena | None = None,
     ) -> None:

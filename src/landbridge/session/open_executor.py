@@ -15,7 +15,7 @@ from landbridge.session.held_arguments import HeldArguments
 from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_instances import OpenInstances
-from landbridge.session.session_options import SessionOptions, check_devices
+from landbridge.session.session_options import BindOptions, check_devices
 from landbridge.session.state_request import StateRequest
 from landbridge.tensor import Tensor, asarray
 from landbridge.vm.arena import ProgramArena
@@ -43,7 +43,7 @@ class OpenExecutor:
     #: Several may do: the sizes decide which program runs.
     kernel_device: Device | None = None
 
-    def __init__(self, executable: Executable, entry: Entry, options: SessionOptions, params: GivenParameters) -> None:
+    def __init__(self, executable: Executable, entry: Entry, options: BindOptions, params: GivenParameters) -> None:
         check_devices(executable, options)
         main = executable.main
         self._executable, self._entry, self._options, self._params = executable, entry, options, params
@@ -100,7 +100,7 @@ class OpenExecutor:
     def call(self, arrays: Sequence[Any], out: Any) -> Any:
         if self.instances.group is not None:
             return self._call_with_state(self.instances.group, arrays, out)
-        instance = self.instances.met(arrays)
+        instance = self.instances.known(arrays)
         if instance is not None:
             return self._called(instance, arrays, out)
         specs = self.instances.given

@@ -1,4 +1,4 @@
-"""OpenInstances: the instances of a program with open dimensions, one for each choice of sizes that was met."""
+"""OpenInstances: the instances of a program with open dimensions, one for each choice of sizes that runs have had."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class OpenInstances:
             self.group = before.group
             self.group.memory = self.states
 
-    def met(self, arrays: Sequence[Any]) -> Instance | None:
+    def known(self, arrays: Sequence[Any]) -> Instance | None:
         """Returns the instance for a call on ``arrays``, which nobody checked, where their shapes alone say that there
         is one; else None.
         """

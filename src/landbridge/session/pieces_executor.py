@@ -18,7 +18,7 @@ from landbridge.process.available_memory import limited_to
 from landbridge.session.given_parameters import GivenParameters, all_of, copies_of_parameters, current_parameters
 from landbridge.session.open_arguments import array_of, memory_for
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
-from landbridge.session.session_options import SessionOptions, check_devices
+from landbridge.session.session_options import BindOptions, check_devices
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.argument import as_memory
@@ -45,7 +45,7 @@ class PiecesExecutor:
     kernel_device: Device | None = None
     has_states = False
 
-    def __init__(self, executable: Executable, entry: Entry, options: SessionOptions, params: GivenParameters) -> None:
+    def __init__(self, executable: Executable, entry: Entry, options: BindOptions, params: GivenParameters) -> None:
         check_devices(executable, options)
         main = executable.main
         self._executable, self._params, self._memory_limit = executable, params, options.memory_limit

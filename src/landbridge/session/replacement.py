@@ -7,7 +7,7 @@ from landbridge.executable.executable import Executable
 from landbridge.session.executor import Executor
 from landbridge.session.executors import executor_of
 from landbridge.session.given_parameters import GivenParameters
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.vm.entry import Entry
 
 
@@ -18,7 +18,7 @@ class Replacement:
     as an Executor.
     """
 
-    def __init__(self, before: Executable, executable: Executable, entry: Entry, options: SessionOptions) -> None:
+    def __init__(self, before: Executable, executable: Executable, entry: Entry, options: BindOptions) -> None:
         now, then = before.main, executable.main
         for subject, given, legal in (
             ("inputs", then.inputs, now.inputs),

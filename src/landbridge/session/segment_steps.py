@@ -25,7 +25,7 @@ from landbridge.session.loop_steps import LoopSteps
 from landbridge.session.open_arguments import argument, array_of
 from landbridge.session.open_executor import OpenExecutor
 from landbridge.session.open_instances import elements_of
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
 from landbridge.vm.entry import Entry
@@ -140,7 +140,7 @@ class ProgramPiece:
     """One function of a program, with an executor of its own, which is made as that of the whole program."""
 
     def __init__(
-        self, executable: Executable, name: str, entry: Entry, options: SessionOptions, params: GivenParameters
+        self, executable: Executable, name: str, entry: Entry, options: BindOptions, params: GivenParameters
     ) -> None:
         function = executable.functions[name]
         self.function = replace(function, name="main")

@@ -28,7 +28,7 @@ from landbridge.session.executor import Executor
 from landbridge.session.executors import executor_of
 from landbridge.session.fence_waits import wait_for
 from landbridge.session.given_parameters import GivenParameters, memory_of_parameters
-from landbridge.session.session_options import SessionOptions, check_no_time_limit, checked_options
+from landbridge.session.session_options import BindOptions, check_no_time_limit, checked_options
 from landbridge.session.state_request import StateRequest
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun
@@ -451,9 +451,7 @@ class Session(ProcessBound):
         return self._executor.bind_states(request)
 
 
-def _spares_of(
-    executable: Executable, entry: Entry, params: GivenParameters, options: SessionOptions
-) -> Spares[Session]:
+def _spares_of(executable: Executable, entry: Entry, params: GivenParameters, options: BindOptions) -> Spares[Session]:
     """Returns further Sessions of ``executable`` for calls that come while the one with ``entry`` and ``params`` is in
     use.
 

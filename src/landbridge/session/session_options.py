@@ -1,4 +1,4 @@
-"""SessionOptions: the options of a Session, checked when it is created.
+"""BindOptions: the options of a Session, checked when it is created.
 
 Programs with open dimensions are bound once sizes are known. Their options are checked in advance, and stay those of
 the thread that made the Session.
@@ -26,7 +26,7 @@ _LEAST_LIMIT = 1 << 20
 
 
 @record(frozen=True, slots=True, eq=False)
-class SessionOptions:
+class BindOptions:
     """The options of a Session, as its constructor takes them. ``device`` is the current one of the thread where none
     was given; ``memory_limit`` is in bytes.
     """
@@ -46,12 +46,12 @@ def checked_options(
     memory_cfg: MemoryCfg | None,
     host_access: HostAccess | AccessMode | None,
     memory_limit: object,
-) -> SessionOptions:
+) -> BindOptions:
     """Returns the options of a Session, with the thread's current device for None.
 
     Raises InputError for one that is not legal for any program and any devices.
     """
-    return SessionOptions(
+    return BindOptions(
         current_device() if device is None else device,
         devices,
         _checked_threads(num_threads),
@@ -61,7 +61,7 @@ def checked_options(
     )
 
 
-def check_devices(executable: Executable, options: SessionOptions) -> None:
+def check_devices(executable: Executable, options: BindOptions) -> None:
     """Raises BindError or UnknownDeviceError where ``executable``, whose sizes are not known yet, does not fit the
     devices.
 

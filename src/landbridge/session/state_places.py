@@ -12,7 +12,7 @@ from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.extents import unreachable
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.session.state_sizes import shape_with
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
@@ -20,7 +20,7 @@ from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_binding import DeviceBinding, bind_devices
 
 
-def argument_places(executable: Executable, options: SessionOptions) -> dict[str, DeviceBinding]:
+def argument_places(executable: Executable, options: BindOptions) -> dict[str, DeviceBinding]:
     """Returns the memory of each input and output, by name, that is of a device, for a Session with ``options``."""
     functions = {"main": replace(executable.main, instructions=())}
     bindings = bind_devices(
