@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from onnx import ModelProto, parser
-from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import CompileError, UnsupportedOperatorError
 from landbridge.frontend.onnx.import_request import ImportRequest
@@ -12,7 +11,6 @@ from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.frontend.programs import Chosen, Imported, each_program
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.budget import SearchBudget, SearchEndedError
-from landbridge.ir.module import IRModule
 from landbridge.targets import Target
 
 
@@ -104,13 +102,14 @@ def test_values_that_choose_programs_are_not_tried_one_after_another_where_the_m
     wanted = UnsupportedOperatorError("axes decide")
     wanted.needed = {"axes": WantedInput("axes", 2, -4, 3, chosen=True)}
     search, tried = SearchBudget(1_000), []
+    found = import_onnx(ImportRequest(_parsed(_dimensions(1)), (Target("llvm"),), dimensions={}))
 
     def make(chosen: Chosen, hosts: bool) -> Imported:
         if not chosen:
             raise wanted
         tried.append(chosen)
         search.end_walk(100)
-        return Imported(IRModule(ModuleOp([]), (Target("llvm"),)))
+        return found
 
     with pytest.raises(UnsupportedOperatorError, match="fewer in a large model: fix it by constants="):
         each_program(make, search)
