@@ -117,7 +117,9 @@ def _imported(file: str, empties: Any) -> bool:
     options = CompileOptions(**stated)
     with collector_paused():
         targets, devices = (Target("llvm -mcpu=x86-64-v3"),), (VDevice("cpu", 0),)
-        found: Any = compilation._import(file, targets, devices, options, frozenset(), empties)
+        imports: Any = compilation._import
+        more = ([], "the model") if "walks" in signature(imports).parameters else ()
+        found: Any = imports(file, targets, devices, options, frozenset(), empties, *more)
     programs = found[0] if isinstance(found, tuple) else found
     return any(program.module.dimensions() for program in programs)
 

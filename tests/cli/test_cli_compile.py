@@ -76,6 +76,7 @@ def test_verbose_says_why_the_model_was_walked(model: Path) -> None:
     onnx.save(opened, model)
     shown = invoke(["compile", str(model), "--verbose"]).stdout
     assert "walks of the model" in shown
+    assert "1      the model" in shown
     assert "a program for inputs without elements" in shown
 
 

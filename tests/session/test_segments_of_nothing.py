@@ -143,8 +143,13 @@ def test_code_that_cannot_be_made_of_nothing_is_made_of_one_or_more(monkeypatch:
 
     monkeypatch.setattr(compilation, "lower_kernels", proving_no_zeros)
     model, reference = _model("e = Relu(s)")
-    session = lb.Session(lb.compile(model))
+    executable = lb.compile(model)
+    session = lb.Session(executable)
     assert [set(module.dimensions()) for module in refused] == [{"N"}, {"s"}]  # of an input, and of the data
+    walks = executable.metadata[compilation.WALKS].splitlines()
+    assert walks[0] == "the model"
+    again = ["inputs without elements do not cut the program", "what data fill is not empty"]
+    assert [walk for walk in walks if walk in again] == again
     x = _rows(4, 1)
     np.testing.assert_array_equal(session(x)[1], reference.run(None, {"x": x})[1])
     with pytest.raises(lb.ShapeError, match=r"is 0 in this run, and the program was compiled only for at least 1"):
@@ -156,5 +161,9 @@ def test_a_fault_that_has_nothing_to_do_with_nothing_stays(monkeypatch: pytest.M
         raise AccessError("not proved")
 
     monkeypatch.setattr(compilation, "lower_kernels", unproved)
-    with pytest.raises(AccessError):
+    with pytest.raises(AccessError) as raised:
         lb.compile(_model("e = Relu(s)")[0])
+    cause, heading, *tried = str(raised.value).splitlines()
+    assert cause == "not proved"
+    assert heading == "Tried after that, without success:"
+    assert tried[-1] == "  - no tensor is without elements, unless data decide that: the same"

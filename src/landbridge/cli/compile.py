@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -164,7 +165,8 @@ def compile(
         rows = [(n, d.low, "any" if d.high is None else d.high, d.multiple_of, d.likely or "") for n, d in declared]
         table("dimensions", columns, rows)
     if verbose:
-        table("walks of the model", ("", "why"), list(enumerate(walks, 1)))
+        counted = [(len(list(equal)), why) for why, equal in groupby(walks)]
+        table("walks of the model", ("walks", "why"), counted)
     table(
         "memory",
         ("device", "scope", "planned bytes", "lower bound", "proved optimal"),

@@ -80,6 +80,8 @@ if TYPE_CHECKING:
 
 #: The entry of an Executable's metadata that says why its model was walked, a line for each walk.
 WALKS = "import.walks"
+#: What is tried where a model cannot be compiled for tensors without elements.
+_NONE_EMPTY = "no tensor is without elements, unless data decide that"
 #: The passes a model goes through, in order, before PrimFuncs are lowered.
 PIPELINE = (
     "place",
@@ -126,18 +128,22 @@ def compile_model(
     for target in targets:
         check_target(target)
     empties = Empties()
+    walks: list[str] = []
     try:
-        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, empties)
+        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, empties, walks)
     except BudgetError:
         raise
     except (CompileError, InputError) as error:
         if not empties.has_empty:
             raise
-        with tried_after(error, "no tensor is without elements, unless data decide that"):
-            executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
+        empties = Empties(allowed=False)
+        with tried_after(error, _NONE_EMPTY):
+            executable, noted = _of_sizes(
+                model, targets, vdevices, options, directory, seconds, empties, walks, _NONE_EMPTY
+            )
     if noted:
         warn(f"these run on the host as numpy functions, not as kernels: {noted}", FallbackWarning)
-    return executable
+    return _with_walks(executable, walks)
 
 
 def _of_sizes(
@@ -148,18 +154,21 @@ def _of_sizes(
     directory: Path | None,
     seconds: dict[str, float],
     empties: Empties,
+    walks: list[str],
+    why: str = "the model",
 ) -> tuple[Executable, str]:
     """Returns the program of ``model``, and a text that names its nodes that run on the host (empty for none).
 
-    ``empties`` says which tensors may have no elements in a run.
+    ``empties`` says which tensors may have no elements in a run. ``walks`` gets why the model was walked, a reason for
+    each walk; that of the first is ``why``.
     """
     noted = ""
     not_empty: frozenset[str] = frozenset()
     first: CompileError | None = None
     while True:
-        tried = nullcontext() if first is None else tried_after(first, "what data fill is not empty")
+        tried = nullcontext() if first is None else tried_after(first, why)
         with tried, _timed(seconds, "import"):
-            programs, walks = _import(model, targets, vdevices, options, not_empty, empties)
+            programs = _import(model, targets, vdevices, options, not_empty, empties, walks, why)
         if not not_empty:
             noted = _host_operators(programs)
         pieces = _pieces(programs)
@@ -176,19 +185,21 @@ def _of_sizes(
             early = not others and (len(programs) > 1 or not programs[0].chosen)
             with closing(Generation(early)) as code:
                 executable = _compiled(programs, pieces, model, options, directory, seconds, code)
-            return _with_walks(executable, walks), noted
+            return executable, noted
         except _MayBeEmptyError as error:
             first = first or error.reason
             if error.dimensions <= not_empty:
                 if first is not error.reason:
-                    add_tried(first, [("what data fill is not empty", error.reason)])
+                    add_tried(first, [(why, error.reason)])
                 raise first from None
             assert pieces is not None
             of_inputs = dimensions_of(e for spec in pieces.inputs for e in (*spec.shape, *spec.elements))
             if empties.cut and not error.dimensions.isdisjoint(of_inputs):
                 empties.cut = False  # instead of reporting that the data may not make it empty
+                why = "inputs without elements do not cut the program"
             else:
                 not_empty |= error.dimensions
+                why = "what data fill is not empty"
 
 
 class _MayBeEmptyError(CompileError):
@@ -328,14 +339,17 @@ def _import(
     options: CompileOptions,
     not_empty: Collection[str],
     empties: Empties,
-) -> tuple[list[ChosenProgram], list[str]]:
-    """Imports ``model`` and returns its programs, several where an input or sizes choose which of them runs, and why it
-    was walked, a reason for each walk.
+    walks: list[str],
+    why: str,
+) -> list[ChosenProgram]:
+    """Imports ``model`` and returns its programs, several where an input or sizes choose which of them runs.
+
+    ``walks`` and ``why`` as in ``_of_sizes``.
     """
     if _is_ir(model):
         if options.alias == "auto":
             raise CompileError("alias='auto' is for models of nodes; name outputs and inputs of IR: alias={'y': 'x'}")
-        return [ChosenProgram(_of_ir(model, targets, vdevices, options))], []
+        return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
     from landbridge.frontend.onnx.data_rules import data_rules
     from landbridge.frontend.onnx.import_request import ImportRequest
     from landbridge.frontend.onnx.importer import import_onnx
@@ -343,7 +357,6 @@ def _import(
     o = options
     rules = data_rules(o.external_data, o.allow_links)
 
-    walks: list[str] = []
     of_choices = SearchBudget(OF_CHOICES)
 
     def created(chosen: Chosen, hosts: bool) -> Imported:
@@ -371,10 +384,11 @@ def _import(
                 search=of_choices if chosen else None,
             )
         )
-        walks.extend(found.walks)
+        of = f"a program for values of input {', '.join(map(repr, chosen))}" if chosen else why
+        walks.extend(walk or of for walk in found.walks)
         return replace(found, spares=[each for each in found.spares if not is_in_pieces(each)])
 
-    return each_program(created, of_choices), walks
+    return each_program(created, of_choices)
 
 
 def _is_ir(model: Model) -> bool:
@@ -438,8 +452,7 @@ def _refuse(*of_imports: object) -> None:
 
 def _with_walks(executable: Executable, walks: Sequence[str]) -> Executable:
     """Returns ``executable`` with the reasons of the ``walks`` of its model, a line for each; none for IR."""
-    lines = [walk or "the model" for walk in walks]
-    return replace(executable, metadata={**executable.metadata, WALKS: "\n".join(lines)}) if lines else executable
+    return replace(executable, metadata={**executable.metadata, WALKS: "\n".join(walks)}) if walks else executable
 
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
