@@ -164,6 +164,6 @@ def test_a_fault_that_has_nothing_to_do_with_nothing_stays(monkeypatch: pytest.M
     with pytest.raises(AccessError) as raised:
         lb.compile(_model("e = Relu(s)")[0])
     cause, heading, *tried = str(raised.value).splitlines()
-    assert cause == "not proved"
+    assert cause.startswith("not proved")
     assert heading == "Tried after that, without success:"
     assert tried[-1] == "  - no tensor is without elements, unless data decide that: the same"
