@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, SSAValue
 
+from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction
 from landbridge.passes.lower.reduction_iterations import Slots
+from landbridge.passes.lower.rolled_rows import rolls_rows, rows_together
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
@@ -56,6 +60,8 @@ class NestEmitter:
         self._padding = Padding(nest, sched)
         self.operands = Operands(code, sched, buffers, self.env)
         self.row_tiles = self._padding.row_tiles()
+        #: Memory for the sums of a tile, by the output of the reduction.
+        self._memories: dict[int, SSAValue] = {}
 
     def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, n_run: Run) -> None:
         """Emit all row tiles of ``runs`` for one tile of columns."""
@@ -247,14 +253,58 @@ class NestEmitter:
                 self._along_rows(t, reduction.emit_along_rows())
                 return
             registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())
+        if rolls_rows(self.nest, self.sched, self.operands, t):
+            self._rolled(t, registers)
+        else:
+            self._rows(t, range(t.m_size), registers)
+
+    def _rows(self, t: Tile, rows: Iterable[int], registers: Slots) -> None:
+        """Emit the stages after the reduction for ``rows`` of ``t``."""
         self.operands.forget()
-        for m in range(t.m_size):
+        for m in rows:
             if t.first_new is None:
                 self._row(t, m, registers)
                 continue
             new = self.code.at_most(t.first_new, self.code.add(t.m_start, m))
             self.code.when(new, partial(self._row, t, m, registers))
             self.operands.forget()
+
+    def _rolled(self, t: Tile, sums: Slots) -> None:
+        """Emit the stages after ``sums``, which are vectors, in a loop over the rows of ``t``, several at once."""
+        code, lanes, size = self.code, self.operands.lanes, t.n_size * self.operands.lanes
+        together = rows_together(t)
+        whole = t.m_size - t.m_size % together
+        memories: dict[int, SSAValue] = {}
+        elements: dict[int, Attribute] = {}
+        for (m, n, _, output), value in sums.items():
+            if m >= whole:
+                continue
+            if output not in memories:
+                assert isinstance(value.type, VectorType)
+                elements[output] = value.type.element_type
+                memories[output] = self._memory(output, elements[output], whole * size)
+            code.store_vector(value, memories[output], m * size + n * lanes, lanes, 0)
+
+        def rows(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            registers: Slots = {}
+            for output, memory in memories.items():
+                for m, n in product(range(together), range(t.n_size)):
+                    at = code.add(code.mul(i, size), m * size + n * lanes)
+                    registers[m, n, 0, output] = code.load_vector(memory, at, elements[output], lanes, 0)
+            self._rows(replace(t, m_start=code.add(t.m_start, i), m_size=together), range(together), registers)
+            return []
+
+        code.loop(0, whole, together, [], rows)
+        self._rows(t, range(whole, t.m_size), sums)
+
+    def _memory(self, output: int, element: Attribute, elements: int) -> SSAValue:
+        """Returns memory for the sums of a tile, which the tiles of this nest share."""
+        known = self._memories.get(output)
+        if known is not None and element_count(shape_of(known.type)) >= elements:
+            return known
+        alloca = memref.AllocaOp.get(element, alignment=64, shape=[elements])
+        self._memories[output] = self.code.hoist(alloca)
+        return self._memories[output]
 
     def _row(self, t: Tile, m: int, registers: Slots) -> None:
         for n in range(t.n_size):

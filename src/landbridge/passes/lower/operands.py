@@ -164,7 +164,7 @@ class Operands:
             return self.code.add(mask, -vector * self.lanes)
         return mask if vector == last else 0
 
-    def _walk(self, a: ElementAccess) -> Walk:
+    def walk(self, a: ElementAccess) -> Walk:
         """Returns how ``a`` moves along the lanes."""
         if self.sched.lane is None:
             return Walk.STAYS
@@ -199,7 +199,7 @@ class Operands:
         are emitted in a row; those that read elements between each other's lanes share their vectors.
         """
         sched = self.sched
-        if self._walk(a) is Walk.TRANSPOSED:
+        if self.walk(a) is Walk.TRANSPOSED:
             if (a, n) not in self._blocks:
                 self._blocks[a, n] = self._transposed().load(
                     a, self.buffers[a.buffer], self._location(a, t, n), t.m_size, self._active(t, 0, n)
@@ -294,7 +294,7 @@ class Operands:
         tested = [g for g in a.guards if g not in settled]
         of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
         checks = [g for g in tested if g not in of_lanes]
-        along = self._walk(a) in (Walk.ALONG, Walk.STRIDED)
+        along = self.walk(a) in (Walk.ALONG, Walk.STRIDED)
         lanes = self.lanes if along else together
 
         def plain() -> SSAValue:
@@ -381,7 +381,7 @@ class Operands:
         if is_image(self.buffers[a.buffer].type):
             self._put(a, value, t, m, n)
             return
-        buffer, walk = self.buffers[a.buffer], Walk.STAYS if self.sched.horizontal else self._walk(a)
+        buffer, walk = self.buffers[a.buffer], Walk.STAYS if self.sched.horizontal else self.walk(a)
         if walk is not Walk.STAYS and not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
         if walk is Walk.TRANSPOSED:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from xdsl.ir import Operation
+
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.block_loops import choose_m_dim, choose_n_dim, choose_other_n_dim, shares_vectors
 from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_columns
@@ -396,7 +398,12 @@ def _multiplies_vectors(nest: Nest, lane: int | None) -> bool:
 
 def _functions(nest: Nest) -> int:
     """Returns how many functions that take many instructions ``nest`` computes."""
-    return sum(op.name.startswith("math.") and op.name not in _SHORT for s in nest.stages for op in s.body.ops)
+    return sum(takes_many(op) for s in nest.stages for op in s.body.ops)
+
+
+def takes_many(op: Operation) -> bool:
+    """Returns whether ``op`` is a function that takes many instructions."""
+    return op.name.startswith("math.") and op.name not in _SHORT
 
 
 def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:
