@@ -1,14 +1,16 @@
-"""What whole models take to compile, of time and memory.
+"""What whole models take to compile, of time and memory; quantized ones beside those that they were quantized from.
 
-python benchmarks/compile_models.py
+python benchmarks/compile_models.py [--before SRC]
 
 Each compile is the first of a child process of its own, on one core and on all; seconds are those of the call, and
 processor seconds count LLVM's helpers too. Memory is the most that was resident, interpreter and libraries included.
-Our modules are byte code before, as an installer leaves them.
+Our modules are byte code before, as an installer leaves them. ``--before`` names the ``src`` of another version, which
+compiles in turns with this one: its processor seconds are another column.
 """
 
 from __future__ import annotations
 
+import argparse
 import compileall
 import json
 import os
@@ -20,36 +22,62 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
+IMAGE = (1, 3, 224, 224)
+COLUMNS = ("what", "cores", "seconds", "processor seconds", "over f32", "before", "peak memory")
 
 
-def main() -> None:
-    import onnx
+def main(before: str | None) -> None:
     from measure import write
+
+    trees = [str(ROOT / "src"), *([] if before is None else [before])]
+    for tree in trees:
+        compileall.compile_dir(tree, quiet=1)
+    rows: list[tuple[object, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        plain: dict[tuple[str, int], float] = {}
+        for name, (file, shapes) in models(Path(folder)).items():
+            for cores in sorted({1, os.cpu_count() or 1}):
+                found, *older = [compiled(tree, file, shapes, f"{folder}/{name}.lbx", cores) for tree in trees]
+                size = Path(file).stat().st_size / 1e6
+                memory = f"{found['peak'] / 1e6:.0f} MB, {found['peak'] / 1e6 / size:.1f} of the file's"
+                plain[name, cores] = found["processor"]
+                base = plain.get((name.removesuffix(", QDQ"), cores))
+                over = found["processor"] / base if base and name.endswith(", QDQ") else ""
+                old = older[0]["processor"] if older else ""
+                rows.append((f"compile {name}", cores, found["wall"], found["processor"], over, old, memory))
+    write("compile_models", COLUMNS, rows)
+
+
+def models(folder: Path) -> dict[str, tuple[str, dict[str, tuple[int, ...]]]]:
+    """Returns files of models with the shapes to compile them for, by name; those with ``, QDQ`` are quantized."""
+    import onnx
+    from quantized_models import quantized
     from tests.whole_models.light_models import light_model
     from wheel_models import DETECT, PP_OCR, wheel_model
 
-    compileall.compile_dir(ROOT / "src", quiet=1)
-    rows: list[tuple[object, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        files = {"PP-OCRv4 det": (str(wheel_model(PP_OCR, DETECT)), {"x": (1, 3, 320, 320)})}
-        for name in ("squeezenet", "resnet50"):
-            file = f"{folder}/{name}.onnx"
-            onnx.save(light_model(name), file)
-            files[name] = (file, {})
-        for name, (file, shapes) in files.items():
-            for cores in sorted({1, os.cpu_count() or 1}):
-                found = compiled(file, shapes, f"{folder}/{name}.lbx", cores)
-                size = Path(file).stat().st_size / 1e6
-                memory = f"{found['peak'] / 1e6:.0f} MB, {found['peak'] / 1e6 / size:.1f} of the file's"
-                rows.append((f"compile {name}", cores, found["wall"], found["processor"], memory))
-    write("compile_models", ("what", "cores", "seconds", "processor seconds", "peak memory"), rows)
+    det = (1, 3, 320, 320)
+    files = {"PP-OCRv4 det": (wheel_model(PP_OCR, DETECT), det)}
+    for name in ("squeezenet", "shufflenet", "resnet50"):
+        files[name] = folder / f"{name}.onnx", IMAGE
+        onnx.save(light_model(name), files[name][0])
+    found: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {}
+    for name, (file, shape) in files.items():
+        shapes: dict[str, tuple[int, ...]] = {"x": shape} if shape == det else {}
+        found[name] = str(file), shapes
+        found[f"{name}, QDQ"] = str(quantized(file, shape, folder / f"{name}.qdq.onnx")), shapes
+    return found
 
 
-def compiled(file: str, shapes: dict[str, tuple[int, ...]], saved: str, cores: int) -> dict[str, float]:
-    """What one compile in a process of its own took."""
+def compiled(tree: str, file: str, shapes: dict[str, tuple[int, ...]], saved: str, cores: int) -> dict[str, float]:
+    """What one compile by the version of which ``tree`` is the ``src`` took, in a process of its own."""
     command = [sys.executable, __file__, "--child", file, json.dumps(shapes), saved]
     line = subprocess.run(
-        command, capture_output=True, check=True, text=True, preexec_fn=lambda: _keep_to(cores)
+        command,
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": tree},
+        preexec_fn=lambda: _keep_to(cores),
     ).stdout
     found: dict[str, float] = json.loads(line)
     return found
@@ -79,4 +107,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2], json.loads(sys.argv[3]), sys.argv[4])
     else:
-        main()
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--before", help="the src of another version")
+        main(parser.parse_args().before)
