@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
 from xdsl.builder import Builder
+from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -110,6 +111,8 @@ class GraphBuilder:
         self.iterations: dict[str, SSAValue] = {}
         #: The lengths that lie in memory of a device, by the tensor and the capacity.
         self.lengths: dict[tuple[SSAValue, int], Extent] = {}
+        #: PrimFuncs by all that they depend on.
+        self.known_prims: dict[Hashable, func.FuncOp] = {}
         self.block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
@@ -119,7 +122,7 @@ class GraphBuilder:
         inner.is_nested, inner.never_runs = True, self.never_runs
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         inner.dequantized, inner.iterations = self.dequantized, self.iterations
-        inner.growths = self.growths
+        inner.growths, inner.known_prims = self.growths, self.known_prims
         return inner
 
     def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
@@ -221,15 +224,26 @@ class GraphBuilder:
         inputs: Sequence[SSAValue],
         outputs: Sequence[tuple[Sequence[Extent], str]],
         build: Callable[[PrimBuilder], None],
+        depends_on: Hashable = None,
     ) -> list[SSAValue]:
-        """Run a new PrimFunc written by ``build``; ``outputs`` are (shape, dtype) of the results."""
+        """Run a PrimFunc written by ``build``; ``outputs`` are (shape, dtype) of the results.
+
+        It is a new one, unless ``depends_on`` says what it depends on beside ``name`` and the types: then calls for
+        which all of that is equal run one PrimFunc, as those of equal layers do.
+        """
         types = [tensor_type(shape, dtype, self.vdevice) for shape, dtype in outputs]
-        prim = PrimBuilder(self._fresh(name), [v.type for v in inputs], types)
-        build(prim)
-        function = prim.finish()
-        if self.iterations:
-            inputs = [*inputs, *read_iterations(function, len(inputs), self.iterations)]
-        self.module.op.body.block.add_op(function)
+        is_known = depends_on is not None and not self.iterations
+        key = (name, depends_on, tuple(v.type for v in inputs), tuple(types)) if is_known else None
+        function = self.known_prims.get(key) if is_known else None
+        if function is None or function.parent is not self.module.op.body.block:  # a checkpoint took it back
+            prim = PrimBuilder(self._fresh(name), [v.type for v in inputs], types)
+            build(prim)
+            function = prim.finish()
+            if self.iterations:
+                inputs = [*inputs, *read_iterations(function, len(inputs), self.iterations)]
+            self.module.op.body.block.add_op(function)
+            if is_known:
+                self.known_prims[key] = function
         destinations = [self._builder.insert(tensor_alloc(t)).tensor for t in types]
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
         return list(op.res)
@@ -255,9 +269,16 @@ class GraphBuilder:
         )
         return list(self._builder.insert(op).res)
 
-    def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
+    def elementwise(
+        self,
+        name: str,
+        inputs: Sequence[SSAValue],
+        body: Body,
+        dtype: str | None = None,
+        depends_on: Hashable = None,
+    ) -> SSAValue:
         """Apply ``body(s, *values)`` elementwise with numpy broadcasting; ``dtype`` is the result's (else the
-        first's)."""
+        first's). ``depends_on``: what ``body`` depends on, as for ``call``."""
         shapes = [shape_of(v.type) for v in inputs]
         try:
             shape = broadcast_shapes(*shapes)
@@ -269,7 +290,7 @@ class GraphBuilder:
             ins = [(b, broadcast_map(s, shape)) for b, s in zip(p.inputs, shapes, strict=True)]
             p.generic("p" * rank, shape, ins, [(p.outputs[0], AffineMap.identity(rank))], body)
 
-        return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build)[0]
+        return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build, depends_on)[0]
 
     def reshape(self, source: SSAValue, shape: Sequence[Extent], offset: Extent = 0) -> SSAValue:
         """Returns the elements from ``offset`` on, seen as ``shape``; no bytes move."""

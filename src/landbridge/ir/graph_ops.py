@@ -125,7 +125,7 @@ class ViewOp(IRDLOperation):
     @property
     def first(self) -> int:
         """Returns the element of the source that the view begins with."""
-        return int_of(self.offset)
+        return int_of(self.attributes["offset"])
 
 
 def viewed(value: SSAValue) -> SSAValue:

@@ -32,7 +32,7 @@ def relu(c: OpContext, x: Operand) -> Operand:
 @accuracy(ulp=3)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
     """Computes ``1 / (1 + exp(-x))``."""
-    return c.function("sigmoid", [x], lambda s, v: s.sigmoid(v))
+    return c.function("sigmoid", [x], lambda s, v: s.sigmoid(v), depends_on=())
 
 
 @rules("X: ...")

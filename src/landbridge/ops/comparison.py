@@ -15,7 +15,7 @@ def _comparison(op_type: str, kind: str) -> None:
     @kernel("", op_type)
     @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
-        return c.elementwise(kind, [a, b], lambda s, x, y: s.compare(kind, x, y), "bool")
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.compare(kind, x, y), "bool", ())
 
 
 for _type, _kind in {
@@ -29,7 +29,7 @@ for _type, _kind in {
 @accuracy(EXACT)
 def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
     """Computes ``a`` where the condition holds, else ``b``."""
-    return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a))
+    return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a), ())
 
 
 @rules("input: ...")

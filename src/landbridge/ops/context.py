@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -168,10 +168,19 @@ class OpContext:
 
     # Forms of operators.
 
-    def elementwise(self, name: str, operands: Sequence[Operand], body: Body, dtype: str | None = None) -> Operand:
+    def elementwise(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        body: Body,
+        dtype: str | None = None,
+        depends_on: Hashable = None,
+    ) -> Operand:
         """Computes ``body(s, *values)`` on every element with numpy broadcasting, as one PrimFunc.
 
         Constants of one element become scalars of the body. ``dtype`` of the result, else the first operand's.
+        ``depends_on``: what ``body`` depends on beside ``name``, ``()`` for nothing else; nodes for which that is equal
+        share a PrimFunc. None if it cannot be said.
         """
         # numpy returns a number, not an array, for arrays without axes.
         operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
@@ -201,7 +210,13 @@ class OpContext:
             results = [created] if isinstance(created, Value) else created
             return [s.cast(v, result) if v.dtype == joined else v for v in results]
 
-        return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
+        key = None
+        if depends_on is not None:
+            scalars = [
+                _bits(x) if isinstance(x, np.ndarray) and s else None for x, s in zip(operands, scalar, strict=True)
+            ]
+            key = (depends_on, result, tuple(dtypes), tuple(sorted(given)), tuple(scalars))
+        return self.g.reshape(self.g.elementwise(name, inputs, baked, result, key), shape)
 
     def broadcast(self, operands: Sequence[Operand], retained: int = 0) -> tuple[tuple[Extent, ...], list[Operand]]:
         """Returns the shape that operands broadcast to, but for the ``retained`` last axes of each, and the operands,
@@ -228,20 +243,21 @@ class OpContext:
         owned = self.shape(x)
         return repeated(self.g, x, (*shape, *owned[len(owned) - retained :]), subject)
 
-    def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
+    def function(self, name: str, operands: Sequence[Operand], body: Body, depends_on: Hashable = None) -> Operand:
         """Computes ``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32
         and rounded once.
         """
         dtype = self.dtype(operands[0])
         if dtype not in ("float16", "bfloat16"):
-            return self.elementwise(name, operands, body)
+            return self.elementwise(name, operands, body, depends_on=depends_on)
 
         def in_single(s: ScalarBuilder, *values: Value) -> Value:
             result = body(s, *(s.cast(v, "float32") for v in values))
             assert isinstance(result, Value)
             return s.cast(result, dtype)
 
-        return self.elementwise(name, operands, in_single)
+        key = None if depends_on is None else ("in float32", depends_on)
+        return self.elementwise(name, operands, in_single, depends_on=key)
 
     def gather(
         self,
@@ -249,14 +265,18 @@ class OpContext:
         x: Operand,
         shape: Sequence[Extent],
         access: Callable[..., Sequence[Any]],
+        depends_on: Hashable = None,
     ) -> SSAValue:
-        """Makes a tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``."""
+        """Makes a tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``.
+
+        ``depends_on``: what ``access`` depends on beside the two shapes and ``name``, as for ``elementwise``.
+        """
         rank = len(shape)
 
         def build(p: PrimBuilder) -> None:
             p.generic("p" * rank, shape, [(p.inputs[0], access)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
 
-        return self.g.call(name, [self.value(x)], [(shape, self.dtype(x))], build)[0]
+        return self.g.call(name, [self.value(x)], [(shape, self.dtype(x))], build, depends_on)[0]
 
     def compute(
         self,
@@ -265,8 +285,12 @@ class OpContext:
         shape: Sequence[Extent],
         body: Callable[..., Value],
         dtype: str,
+        depends_on: Hashable = None,
     ) -> SSAValue:
-        """Makes a tensor of ``shape``, each element from ``body(s, buffers, indices)``, which loads what it needs."""
+        """Makes a tensor of ``shape``, each element from ``body(s, buffers, indices)``, which loads what it needs.
+
+        ``depends_on``: what ``body`` depends on beside the types and ``name``, as for ``elementwise``.
+        """
         rank = len(shape)
 
         def build(p: PrimBuilder) -> None:
@@ -277,7 +301,7 @@ class OpContext:
 
             p.generic("p" * rank, shape, [], [(p.outputs[0], lambda *d: d)], at_point)
 
-        return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build)[0]
+        return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build, depends_on)[0]
 
     def reshape(self, x: Operand, shape: Sequence[Extent]) -> Operand:
         """Returns the operand in another shape of as many elements; raises ShapeError when the numbers differ."""
@@ -299,7 +323,7 @@ class OpContext:
         if moving == sorted(moving):
             return self.g.reshape(x, shape)
         where = {a: i for i, a in enumerate(order)}
-        return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))])
+        return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))], tuple(order))
 
     def cast(self, x: Operand, dtype: str, *, saturate: bool = True) -> Operand:
         """Returns the operand converted as C does, floats beyond the range of integers to its ends and NaN to 0; itself
@@ -309,7 +333,7 @@ class OpContext:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
             return self._named_as(x, converted(x, numpy_dtype(dtype), saturate=saturate))
-        created = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+        created = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype, ())
         if isinstance(x, np.ndarray) and isinstance(created, SSAValue):
             self.g.whole[created] = x
         return created
@@ -323,6 +347,11 @@ class OpContext:
             return cast(list[Extent], x.reshape(-1).tolist())
         values = x.reshape(-1).tolist()
         return [int(n) for n in values] if all(float(n).is_integer() for n in values) else None
+
+
+def _bits(scalar: np.ndarray[Any, Any]) -> Hashable:
+    """Returns a key of a constant of one element: numbers that compare equal may be different scalars."""
+    return scalar.item() if scalar.dtype == object else (scalar.dtype.str, scalar.tobytes())
 
 
 class BodyBuffer:

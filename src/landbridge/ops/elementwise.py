@@ -21,7 +21,7 @@ def _binary(op_type: str, kind: str) -> None:
     @kernel("", op_type)
     @accuracy(ROUNDED)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
-        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y), depends_on=())
 
 
 for _type, _kind in {"Add": "add", "Sub": "sub", "Mul": "mul"}.items():
@@ -48,7 +48,7 @@ def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
         quotient = x / _safe_divisor(s, y)
         return quotient if y.dtype.startswith("uint") else s.select(y.eq(-1), -x, quotient)
 
-    return c.elementwise("div", [a, b], body)
+    return c.elementwise("div", [a, b], body, depends_on=())
 
 
 def _variadic(op_type: str, kind: str, declared: Accuracy) -> None:
@@ -61,7 +61,7 @@ def _variadic(op_type: str, kind: str, declared: Accuracy) -> None:
                 first = s.binary(kind, first, value)
             return first
 
-        return operands[0] if len(operands) == 1 else c.function(kind, operands, body)
+        return operands[0] if len(operands) == 1 else c.function(kind, operands, body, depends_on=())
 
 
 _variadic("Sum", "add", Accuracy(1, sums=True, note="one eps for each addition"))
@@ -90,7 +90,7 @@ def _unary(op_type: str, function: str, declared: Accuracy) -> None:
     def handler(c: OpContext, x: Operand) -> Operand:
         if not is_float(c.dtype(x)):
             return x  # rounding an integer changes nothing; the other functions only take floats
-        return c.elementwise(function, [x], lambda s, v: s.math(function, v))
+        return c.elementwise(function, [x], lambda s, v: s.math(function, v), depends_on=())
 
 
 for _type, _function, _ulp in [
@@ -120,7 +120,7 @@ def absolute(c: OpContext, x: Operand) -> Operand:
 @accuracy(EXACT)
 def negative(c: OpContext, x: Operand) -> Operand:
     """Computes ``-x``."""
-    return c.elementwise("neg", [x], lambda s, v: -v)
+    return c.elementwise("neg", [x], lambda s, v: -v, depends_on=())
 
 
 @rules("X: ...")
@@ -128,7 +128,7 @@ def negative(c: OpContext, x: Operand) -> Operand:
 @accuracy(ROUNDED)
 def reciprocal(c: OpContext, x: Operand) -> Operand:
     """Computes ``1 / x``."""
-    return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v)
+    return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v, depends_on=())
 
 
 @rules("X: ...")
@@ -151,7 +151,7 @@ def sign(c: OpContext, x: Operand) -> Operand:
 @accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
     """Returns whether an element is NaN."""
-    return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
+    return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool", depends_on=())
 
 
 @rules("X: ...")
@@ -225,7 +225,7 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
     if e == 1:
         return base
     if e in (2, 3):
-        return c.function("pow", [base], lambda s, x: x * x if e == 2 else x * x * x)
+        return c.function("pow", [base], lambda s, x: x * x if e == 2 else x * x * x, depends_on=(int(e),))
     if e == 0.5 and is_float(c.dtype(base)):
         # As C's pow: of -infinity infinite, of -0 a positive 0.
         return c.function(
@@ -282,7 +282,7 @@ def bitwise_not(c: OpContext, x: Operand) -> Operand:
 def _bitwise(kind: str) -> Handler:
     @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
-        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y), depends_on=())
 
     return handler
 

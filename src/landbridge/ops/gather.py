@@ -122,7 +122,7 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
         where[axis] = as_index(s, buffers[1].load(s, at), shape[axis])
         return buffers[0].load(s, where)
 
-    return c.compute("gather_elements", [x, indices], c.shape(indices), body, c.dtype(x))
+    return c.compute("gather_elements", [x, indices], c.shape(indices), body, c.dtype(x), (axis,))
 
 
 @rules(

@@ -44,7 +44,9 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> O
             init=0,
         )
 
-    return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), accumulator(c.dtype(a)))], build)[0]
+    return c.g.call(
+        "matmul", [c.value(a), c.value(b)], [((*batch, m, n), accumulator(c.dtype(a)))], build, "broadcast"
+    )[0]
 
 
 def _may_read_cache(m: Extent, k: Extent, n: Extent) -> bool:

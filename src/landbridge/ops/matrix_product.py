@@ -60,7 +60,8 @@ def matrix_product(
             init=0,
         )
 
-    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build)[0]
+    key = (trans_a, trans_b) if term is multiply_add else None
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build, key)[0]
 
 
 def batched_product(c: OpContext, a: Operand, b: Operand, term: Body = multiply_add) -> Operand:

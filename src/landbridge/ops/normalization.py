@@ -171,7 +171,9 @@ def normalize_rows(
         run("p" * rank, shape, ins, (target, whole), result)
 
     inputs = [c.value(x), *(c.value(v) for v, _ in extra)]
-    return c.g.call("normalize", inputs, [(shape, dtype), (stats, wide), (stats, wide)], build)
+    loops = [None if each is None else tuple(each[1]) for each in (scale, bias)]
+    key = (rows, epsilon, centered, *loops)
+    return c.g.call("normalize", inputs, [(shape, dtype), (stats, wide), (stats, wide)], build, key)
 
 
 @rules(

@@ -109,7 +109,7 @@ def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent, dtype: s
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         return s.cast(s.const(first, "int64") + s.cast(at[0], "int64") * by, dtype)
 
-    return c.compute("range", [], [count], body, dtype)
+    return c.compute("range", [], [count], body, dtype, (first, by))
 
 
 @rules(

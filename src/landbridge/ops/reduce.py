@@ -118,7 +118,7 @@ def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: 
 
     total: Operand = c.cast(x, dtype) if not axes else x
     if axes:
-        total = c.g.call(f"reduce_{kind}", [c.value(x)], [(result, dtype)], build)[0]
+        total = c.g.call(f"reduce_{kind}", [c.value(x)], [(result, dtype)], build, (tuple(axes), keepdims))[0]
     elif kind in ("l1", "sum_square", "l2"):
         total = c.elementwise(kind, [total], lambda s, v: k.body(s, s.const(0, dtype), v))
     if k.finish is None:
@@ -126,7 +126,7 @@ def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: 
     finish, count = k.finish, 1
     for a in axes:
         count *= shape[a]
-    return c.elementwise(f"finish_{kind}", [total], lambda s, v: finish(s, v, count))
+    return c.elementwise(f"finish_{kind}", [total], lambda s, v: finish(s, v, count), depends_on=(count,))
 
 
 def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:

@@ -71,7 +71,8 @@ def rotary_embedding(
         _write_stages(p, axes, positions is not None, interleaved, whole)
 
     operands = [c.value(v) for v in (c.reshape(x, (*sizes, size)), cosines, sines, positions) if v is not None]
-    created = c.g.call("rotary_embedding", operands, [((*sizes, size), c.dtype(x))], build)[0]
+    key = (axes, positions is not None, interleaved, whole)
+    created = c.g.call("rotary_embedding", operands, [((*sizes, size), c.dtype(x))], build, key)[0]
     return c.reshape(created, shape)
 
 

@@ -224,7 +224,7 @@ def broadcast(c: OpContext, x: Operand, shape: Sequence[Extent]) -> Operand:
         return c.reshape(x, shape)
     lead = len(shape) - len(old)
     return c.gather(
-        "expand", x, shape, lambda *d: [d[lead + a] if e == shape[lead + a] else 0 for a, e in enumerate(old)]
+        "expand", x, shape, lambda *d: [d[lead + a] if e == shape[lead + a] else 0 for a, e in enumerate(old)], ()
     )
 
 

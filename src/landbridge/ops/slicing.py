@@ -46,7 +46,13 @@ def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], sh
     if contiguous and not isinstance(x, np.ndarray):
         strides = [element_count(old[a + 1 :]) for a in range(len(old))]
         return c.g.reshape(x, shape, sum(a * s for a, s in zip(start, strides, strict=True)))
-    return c.gather("slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))])
+    return c.gather(
+        "slice",
+        x,
+        shape,
+        lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))],
+        (tuple(start), tuple(step)),
+    )
 
 
 def _at(index: Any, start: Extent, step: int, extent: Extent) -> Any:

@@ -53,7 +53,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
         stage("p", [powers, (share, row)], target, lambda s, v, part: v * part)
 
     name = "log_softmax" if log else "softmax"
-    return c.g.call(name, [c.value(x)], [(shape, dtype)], build)[0]
+    return c.g.call(name, [c.value(x)], [(shape, dtype)], build, (axis,))[0]
 
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})

@@ -9,6 +9,7 @@ from itertools import islice
 from landbridge.errors import CompileError, InputError
 from landbridge.frontend.onnx.specializations import Specializations
 from landbridge.ir.graph_builder import Broadcasting
+from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.sizes.size import Extent, dimensions_of
 
@@ -58,6 +59,6 @@ def without_windows(
     search: Callable[[Specializations], IRModule],
 ) -> Iterator[IRModule]:
     """Yields modules for images smaller than the window of a pool, if ``module`` is small."""
-    if len(module.prims()) <= _MOST_KERNELS:
+    if sum(isinstance(op, CallOp) for op in module.main.walk()) <= _MOST_KERNELS:
         empty = specializations.without_windows(dimensions_of(dimensions.values()))
         yield from other_branches(Specializations(specializations.taken, empty), search)

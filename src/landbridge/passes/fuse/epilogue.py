@@ -25,7 +25,7 @@ from landbridge.passes.fuse.vectors import computes_addresses, is_light, runs_on
 def fuse_epilogues(graph: Graph, block: Block) -> None:
     """Merge every elementwise call into the last producer that it can follow element by element."""
     for call in graph.calls(block):
-        stage = pointwise_stage(graph.function(call))
+        stage = graph.pointwise(call)
         if stage is None or len(stage.ins) > MAX_OPERANDS:
             continue
         found = []
@@ -45,7 +45,7 @@ def fuse_separate(graph: Graph, block: Block) -> None:
     """
     for call in graph.calls(block):
         computed = _computed(call)
-        if len(computed) < 2 or pointwise_stage(graph.function(call)) is None:
+        if len(computed) < 2 or graph.pointwise(call) is None:
             continue  # so that each call is on at most one path
         fusions = [way for value in computed if (way := _way_from_producer(graph, block, call, value))]
         for producer, *steps in sorted(fusions, key=lambda way: graph.order[way[0]])[:-1]:
@@ -67,7 +67,7 @@ def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue
         if producer is None or producer.res[0] is not value or not only_consumer(graph, producer, call, value):
             return []
         path.insert(0, producer)
-        if pointwise_stage(graph.function(producer)) is None:
+        if graph.pointwise(producer) is None:
             return path
         computed = _computed(producer)
         if len(computed) != 1:

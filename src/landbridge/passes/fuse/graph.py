@@ -11,8 +11,10 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.accesses import pointwise_stage
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule
+from landbridge.ir.stages import Generic
 from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
 
 Key: TypeAlias = SSAValue | str
@@ -108,6 +110,8 @@ class Graph:
         #: How many calls may run a PrimFunc at some time: its callers at first, or the fewest of what it was made of.
         self._repeats: Counter[str] = Counter()
         self._known: dict[Hashable, tuple[func.FuncOp, tuple[int, ...]]] = {}
+        #: Elementwise stages of PrimFuncs that are never changed in place, by name.
+        self._stages: dict[str, Generic | None] = {}
         self.blocks: list[Block] = []
         self._main = module.main
         self._collect(self._main.body.block)
@@ -172,6 +176,15 @@ class Graph:
         self._release(call.callee_name)
         call.callee = SymbolRefAttr(function.sym_name.data)
         return function
+
+    def pointwise(self, call: CallOp) -> Generic | None:
+        """Returns the stage of the PrimFunc of ``call`` if it is a single elementwise one, as ``pointwise_stage``."""
+        name = call.callee_name
+        if self._repeats[name] < 2:
+            return pointwise_stage(self.prims[name])
+        if name not in self._stages:
+            self._stages[name] = pointwise_stage(self.prims[name])
+        return self._stages[name]
 
     def owned(self, call: CallOp) -> func.FuncOp:
         """Returns the PrimFunc of a call, copied first if other calls run it too, or may."""

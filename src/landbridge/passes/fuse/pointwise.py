@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, SSAValue
 
-from landbridge.analysis.accesses import Read, pointwise_stage, reads_of
+from landbridge.analysis.accesses import Read, reads_of
 from landbridge.ir.graph_ops import CallOp
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish, source_of
 from landbridge.passes.fuse.inline import can_inline
@@ -45,7 +45,7 @@ def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
 
 def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; returns the merged call, or None if there is no such producer."""
-    own_stage = pointwise_stage(graph.function(call))
+    own_stage = graph.pointwise(call)
     if own_stage is not None and len(own_stage.ins) > MAX_OPERANDS:
         return None  # a full call takes no more, and may have thousands of producers, each of which would be tested
     budget = LIGHT if last else 0
@@ -53,7 +53,7 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
         producer = graph.producer(value, block)
         if producer is None or not only_consumer(graph, producer, call, value):
             continue
-        stage = pointwise_stage(graph.function(producer))
+        stage = graph.pointwise(producer)
         if stage is None or (source_of(value) is not value and not crossing(graph, call, value)):
             continue
         # Whether to inline is decided without the reshapes between the two; removing them loses nothing.
@@ -72,4 +72,4 @@ def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
     A reader that uses several of its elements would prevent that, and the call would write an unfinished result.
     """
     producers = (graph.producer(value, block) for value in inputs_of(producer))
-    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in producers)
+    return any(call is not None and graph.pointwise(call) is None for call in producers)

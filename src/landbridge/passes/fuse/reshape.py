@@ -91,7 +91,7 @@ def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | N
     Returns None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input, in
     every group of dimensions that the reshape preserves, either follows the loops or is broadcast.
     """
-    stage = pointwise_stage(graph.function(call))
+    stage = graph.pointwise(call)
     if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
         return None
     if any(vdevice_of(v.type).axis_separators for v in (*inputs_of(call), *call.res)):

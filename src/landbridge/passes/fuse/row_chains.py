@@ -82,7 +82,7 @@ def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
 
 def fuse_rows(graph: Graph, block: Block) -> None:
     """Merge every call with producers on the same rows whose results only the merged calls read."""
-    rows: dict[CallOp, Rows | None] = {}
+    rows: dict[func.FuncOp, Rows | None] = {}
     for call in reversed(graph.calls(block)):
         if call in graph.order:
             group = _grow(graph, block, call, rows)
@@ -90,7 +90,7 @@ def fuse_rows(graph: Graph, block: Block) -> None:
                 merge(graph, sorted(group, key=graph.order.__getitem__))
 
 
-def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | None]) -> set[CallOp]:
+def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[func.FuncOp, Rows | None]) -> set[CallOp]:
     """Returns ``sink`` and the calls that can join it."""
     if len(inputs_of(sink)) > MAX_OPERANDS or _rows(graph, sink, rows) is None:
         return {sink}
@@ -112,13 +112,14 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
     return group
 
 
-def _rows(graph: Graph, call: CallOp, rows: dict[CallOp, Rows | None]) -> Rows | None:
-    if call not in rows:
-        rows[call] = rows_of(graph.function(call), len(inputs_of(call))) if len(call.res) == 1 else None
-    return rows[call]
+def _rows(graph: Graph, call: CallOp, rows: dict[func.FuncOp, Rows | None]) -> Rows | None:
+    function = graph.function(call)
+    if function not in rows:
+        rows[function] = rows_of(function, len(inputs_of(call))) if len(call.res) == 1 else None
+    return rows[function]
 
 
-def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> bool:
+def _fits(graph: Graph, group: set[CallOp], rows: dict[func.FuncOp, Rows | None]) -> bool:
     """Returns whether the calls share rows of a size that makes merging useful."""
     facts: dict[CallOp, Rows] = {}
     for call in group:
