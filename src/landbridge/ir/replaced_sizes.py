@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
+from landbridge.identity_map import IdentityMap
 from landbridge.ir.module import IRModule
 from landbridge.ir.plain_attributes import int_attr
 from landbridge.ir.prim_ops import SizeOp
@@ -32,6 +33,8 @@ class SizeReplacer:
     def __init__(self, extent: Callable[[Extent], Extent]) -> None:
         self._extent = extent
         self._replaced: dict[Attribute, Attribute] = {}
+        #: The same by identity, as the hash of a type walks all of it.
+        self._found: IdentityMap[Attribute, Attribute] = IdentityMap()
 
     def operations(self, operations: Iterable[Operation]) -> None:
         """Replace the Sizes of ``operations``, and of the operations in their regions."""
@@ -61,9 +64,12 @@ class SizeReplacer:
 
     def attribute(self, attribute: Attribute) -> Attribute:
         """Returns ``attribute`` with its Sizes replaced; the same object if it has none to replace."""
-        found = self._replaced.get(attribute)
+        found = self._found.get(attribute)
         if found is None:
-            found = self._replaced[attribute] = self._new(attribute)
+            found = self._replaced.get(attribute)
+            if found is None:
+                found = self._replaced[attribute] = self._new(attribute)
+            self._found[attribute] = found
         return found
 
     def _in_attributes(self, attributes: dict[str, Attribute]) -> None:

@@ -22,7 +22,7 @@ def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[st
     of W columns, of which a network makes W / 8 steps, often has more than eight steps.
     """
     divided: dict[Symbol, int] = {}
-    for extent in extents:
+    for extent in dict.fromkeys(extents):  # many tensors have few different ones
         if isinstance(extent, Size):
             for symbol in extent.symbols.values():
                 if symbol.name not in fixed and symbol.expected is None:

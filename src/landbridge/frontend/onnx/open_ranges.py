@@ -104,7 +104,7 @@ def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Quest
     For dimensions ``decided`` by data, and for all if empty tensors are allowed, the question is whether an extent may
     be negative.
     """
-    for extent in _extents(module):
+    for extent in dict.fromkeys(_extents(module)):
         if at_least(extent, 1) is not None:
             continue
         low = 0 if any(name in decided for name in dimensions_of([extent])) else empties.least()
