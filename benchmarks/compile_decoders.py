@@ -9,7 +9,7 @@ models are decoders of GroupQueryAttention nodes, as optimum and Olive write the
 checkout.
 
 Each compile is the first of a process of its own, on one core, so that seconds and processor seconds are one number but
-for what other processes take. The two checkouts are measured in turns, and the median of the rounds counts. Memory is
+for what other processes take. The two checkouts are measured in turns, and the mean of two rounds counts. Memory is
 the most that was resident, interpreter and libraries included. Modules are byte code before, as an installer leaves
 them.
 """
@@ -33,9 +33,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LAYERS = (2, 8, 24)
-ROUNDS = 3
+ROUNDS = 2
 #: Sizes of the decoder of large weights, of 24 layers.
-LARGE = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4, "intermediate_size": 1408}
+LARGE = {
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "intermediate_size": 1408,
+    "vocab_size": 4000,
+}
 
 
 def main() -> None:
@@ -43,6 +49,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("before", type=Path, nargs="?")
     parser.add_argument("--export", action="store_true")
+    parser.add_argument("--priority", type=int, help="of a compile, real-time, where the machine does other work too")
     given = parser.parse_args()
     if given.export:
         for count in LAYERS:
@@ -57,41 +64,45 @@ def main() -> None:
     for checkout in checkouts:
         compileall.compile_dir(checkout, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
-        files = {(path.stem.rpartition("-")[0], int(path.stem.rpartition("-")[2])): path
-                 for path in given.folder.glob("*.onnx")}  # fmt: skip
+        files: dict[tuple[str, int], Path] = {}
+        for path in given.folder.glob("*.onnx"):
+            name, _, number = path.stem.rpartition("-")
+            files[name, int(number)] = path
         for count in LAYERS:
             path = files["GroupQueryAttention", count] = Path(folder) / f"{count}.onnx"
             onnx.save(grouped(count), path)
-        measured = {key: compiled(files[key], checkouts) for key in sorted(files)}
-    rows = []
+        measured = {key: compiled(files[key], checkouts, given.priority) for key in sorted(files)}
+    rows: list[tuple[object, ...]] = []
     for (name, count), found in measured.items():
-        size = files_size = found[1]["size"]
+        size = found[1]["size"]
         for when, each in zip(("before", "after"), found, strict=True):
             fewest = measured.get((name, LAYERS[0]))
             ratio = "" if fewest is None else each["processor"] / fewest[when == "after"]["processor"]
-            limit = 300e6 + 2 * files_size
+            limit = 300e6 + 2 * size
             memory = f"{each['peak'] / 1e6:.0f} MB, {each['peak'] / limit:.2f} of 300 MB and twice the file"
             rows.append((name, count, when, each["wall"], each["processor"], ratio, f"{size / 1e6:.1f} MB", memory))
     columns = ("model", "layers", "when", "seconds", "processor seconds", "of those of 2 layers", "file", "peak memory")
     write("compile_decoders", columns, rows)
 
 
-def compiled(file: Path, checkouts: list[Path]) -> list[dict[str, float]]:
-    """Returns what a compile took in each checkout: medians of ``ROUNDS`` rounds in turns."""
+def compiled(file: Path, checkouts: list[Path], priority: int | None) -> list[dict[str, float]]:
+    """Returns what a compile took in each checkout: means of ``ROUNDS`` rounds in turns."""
+
+    def begin() -> None:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        if priority is not None:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+
     found: list[list[dict[str, float]]] = [[] for _ in checkouts]
     for _ in range(ROUNDS):
         for checkout, rounds in zip(checkouts, found, strict=True):
             environment = {**os.environ, "PYTHONPATH": str(checkout), "LANDBRIDGE_CACHE": "0"}
             command = [sys.executable, __file__, "--child", str(file)]
             child = subprocess.run(
-                command, capture_output=True, check=True, text=True, env=environment, preexec_fn=_keep_to_one_core
+                command, capture_output=True, check=True, text=True, env=environment, preexec_fn=begin
             )
             rounds.append({**json.loads(child.stdout), "size": file.stat().st_size})
-    return [{key: statistics.median(each[key] for each in rounds) for key in rounds[0]} for rounds in found]
-
-
-def _keep_to_one_core() -> None:
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return [{key: statistics.fmean(each[key] for each in rounds) for key in rounds[0]} for rounds in found]
 
 
 def compile_alone(file: str) -> None:
@@ -111,14 +122,14 @@ def compile_alone(file: str) -> None:
 def export_llama(file: Path, layers: int, **sizes: int) -> None:
     """Writes a decoder of ``layers`` with keys and values of the past; batch, steps and past are open."""
     import torch
-    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found]
 
     small = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128}
-    config = LlamaConfig(num_hidden_layers=layers, vocab_size=256, max_position_embeddings=512, **(small | sizes))
+    config = LlamaConfig(num_hidden_layers=layers, max_position_embeddings=512, **({"vocab_size": 256} | small | sizes))
     config._attn_implementation = "sdpa"
     network = LlamaForCausalLM(config).eval()
 
-    class Step(torch.nn.Module):
+    class Step(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.network = network
@@ -156,7 +167,7 @@ def export_bert(file: Path, layers: int) -> None:
     import torch
     from transformers import BertConfig, BertModel
 
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "max_position_embeddings": 128}
     network = BertModel(BertConfig(num_hidden_layers=layers, vocab_size=256, **sizes)).eval()
     names = ("input_ids", "attention_mask")
     rows = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}

@@ -60,3 +60,13 @@ def test_a_graph_that_was_begun_reads_nothing_any_more() -> None:
     assert g.block.args[0].uses.get_length() == 1
     before.restore()
     assert not list(g.block.args[0].uses)
+
+
+def test_a_kernel_that_was_taken_back_is_built_again() -> None:
+    g = GraphBuilder(IRModule(ModuleOp([]), (Target("llvm"),)), Block(arg_types=[tensor_type((3,), "float32")]))
+    before = Checkpoint(g)
+    for _ in range(2):
+        g.elementwise("neg", [g.block.args[0]], lambda s, a: 0 - a, depends_on=())
+        assert len(g.module.prims()) == 1
+        before.restore()
+        assert not g.module.prims()

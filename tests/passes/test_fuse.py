@@ -68,6 +68,31 @@ def test_an_elementwise_chain_is_one_stage():
     assert sum(isinstance(op, bufferization.AllocTensorOp) for op in module.main.body.block.ops) == 1
 
 
+def test_equal_layers_are_merged_once_and_stay_equal():
+    def layer(g, x, seed):
+        t = conv(g, x, 3, 1, seed=seed)
+        gate = elementwise(g, lambda s, a: s.minimum(s.maximum(a * 0.2 + 0.5, 0.0), 1.0), t)
+        return elementwise(g, lambda s, a, b: a * b, t, gate)
+
+    def layers(count):
+        def build(g, x):
+            for number in range(count):
+                x = layer(g, x, number)
+            return [x]
+
+        typed = [((1, 3, 6, 6), "float32")]
+        expected = run(graph(typed, build), [(1, 3, 6, 6)])
+        found = run(run_pipeline(graph(typed, build), ["dedup", "fuse"]), [(1, 3, 6, 6)])
+        np.testing.assert_allclose(found[0], expected[0], rtol=2e-5, atol=2e-6)
+        module = run_pipeline(graph(typed, build), ["dedup", "fuse"])
+        return [call.callee_name for call in calls(module)], len(module.prims())
+
+    (one, alone), (three, together) = layers(1), layers(3)
+    assert len(three) == 3 * len(one)
+    assert three[: len(one)] * 3 == three
+    assert together == alone == len(set(one))
+
+
 def test_names_of_merged_nodes_are_joined_and_stay_short():
     def build(g, x):
         for i in range(40):

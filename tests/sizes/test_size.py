@@ -25,6 +25,7 @@ from landbridge.sizes.size import (
     clamped,
     dimension,
     largest,
+    never_at_least,
     never_below,
     product,
     same,
@@ -254,3 +255,11 @@ def test_no_product_is_reported_to_exceed_what_memory_has() -> None:
     area = dimension("h", 1, None) * dimension("w", 1, None) * dimension("d", 1, None)
     assert never_below(area) == never_below(dimension("h", 1, None) * 2**40) == 1 << 62
     assert never_below(dimension("h", 1, 100) * 3) == 300
+
+
+def test_what_is_refuted() -> None:
+    assert never_at_least(3, 4) and not never_at_least(4, 4)
+    assert never_at_least(0, N) and not never_at_least(N, 0)
+    assert never_at_least(N - H, N + 1)  # for no height
+    for left, right in ((N, H), (N, 5), (5, N), (N + H, N), (-N, 0), (N // 3, N)):
+        assert never_at_least(left, right) is (at_least(left, right) is False)
