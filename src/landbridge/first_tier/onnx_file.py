@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from struct import pack, unpack
+from typing import Any
 
 import numpy as np
 
@@ -204,23 +205,17 @@ def _tensor(content: memoryview) -> tuple[str, Array]:
         raise NotTakenError(f"tensor {name!r} of shape {dims}")
     if raw is not None and len(raw) != count * dtype.itemsize:
         raise NotTakenError(f"tensor {name!r} with {len(raw)} bytes for shape {dims}")
-    created = np.empty(dims, dtype)
-    flat = created.reshape(-1)
-    if raw is not None:
-        flat.view(np.uint8)[:] = np.frombuffer(raw, np.uint8)
-        return name, created
-    elements = _listed(listed, dtype)
+    elements = _listed(listed, dtype) if raw is None else np.frombuffer(raw, dtype)
     if elements.size != count:
         raise NotTakenError(f"tensor {name!r} with {elements.size} elements for shape {dims}")
-    flat[:] = elements
-    return name, created
+    return name, elements.reshape(dims).copy()
 
 
-def _listed(parts: Sequence[Content], dtype: np.dtype[np.generic]) -> Array:
+def _listed(parts: Sequence[Content], dtype: np.dtype[Any]) -> Array:
     """Returns the elements of the fields float_data, int32_data, int64_data, double_data and uint64_data."""
     if dtype.kind == "f" and dtype.itemsize > 2:
         if all(isinstance(part, memoryview) for part in parts):
-            return np.frombuffer(b"".join(message(part) for part in parts), dtype)
+            return _packed(b"".join(message(part) for part in parts), dtype)
         unsigned = np.array([part for part in parts if isinstance(part, int)], f"u{dtype.itemsize}")
         return unsigned.view(dtype)
     numbers = np.array([number for part in parts for number in integers(part)], np.int64)
@@ -262,11 +257,17 @@ def _integer(content: Content) -> int:
 
 
 def _float(content: Content) -> float:
-    (value,) = unpack("<f", pack("<I", _integer(content)))
+    (value,) = unpack("<f", pack("<I", _integer(content) & 0xFFFFFFFF))
     return float(value)
 
 
 def _floats(content: Content) -> list[float]:
     if isinstance(content, int):
         return [_float(content)]
-    return [float(each) for each in np.frombuffer(content, "<f4")]
+    return [float(each) for each in _packed(content, np.dtype("<f4"))]
+
+
+def _packed(content: bytes | memoryview, dtype: np.dtype[Any]) -> Array:
+    if len(content) % dtype.itemsize:
+        raise NotTakenError(f"{len(content)} bytes of elements of {dtype.itemsize}")
+    return np.frombuffer(content, dtype)

@@ -43,8 +43,8 @@ def first_program(
     try:
         graph = read_graph(model) if isinstance(model, bytes) else _read_file(model)
         return _program(graph, shapes or {}, model.stem if isinstance(model, Path) else graph.name)
-    except (LandbridgeError, OSError):
-        return None
+    except (LandbridgeError, OSError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # the last four are those of a damaged model, which contradicts itself where no translation looks
 
 
 def is_first(executable: Executable) -> bool:

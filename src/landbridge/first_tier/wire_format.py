@@ -15,6 +15,8 @@ from landbridge.errors import ImportModelError
 #: What a field contains: a number, or bytes (text, a message, packed numbers).
 Content = int | memoryview
 
+#: Of an integer of 64 bits.
+_ALL_BITS = (1 << 64) - 1
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 
 
@@ -58,9 +60,9 @@ def fields(message: memoryview) -> Iterator[tuple[int, Content]]:
 
 
 def varint(message: memoryview, at: int) -> tuple[int, int]:
-    """Returns the number that begins at byte ``at``, unsigned, and the offset after it; raises IndexError at the end.
+    """Returns the number that begins at byte ``at``, unsigned, and the offset after it.
 
-    Raises WireFormatError for one of more than 64 bits.
+    Raises WireFormatError for one of more than 64 bits, and IndexError where the message ends within it.
     """
     value = shift = 0
     while shift < 64:
@@ -68,7 +70,7 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, at
+            return value & _ALL_BITS, at
         shift += 7
     raise WireFormatError("a number has more than 64 bits; the file is damaged")
 
@@ -79,13 +81,16 @@ def signed(number: int) -> int:
 
 
 def integers(content: Content) -> list[int]:
-    """Returns the int64 numbers of a repeated field's part: one, or several packed ones."""
+    """Returns the int64 numbers of a repeated field's part: one, or several packed ones; raises WireFormatError."""
     if isinstance(content, int):
         return [signed(content)]
     found, at, end = [], 0, len(content)
-    while at < end:
-        number, at = varint(content, at)
-        found.append(signed(number))
+    try:
+        while at < end:
+            number, at = varint(content, at)
+            found.append(signed(number))
+    except IndexError as error:
+        raise WireFormatError("a list of numbers ends within one; the file is cut") from error
     return found
 
 

@@ -89,13 +89,12 @@ def comparison(r: Request) -> Sequence[ShapedValue]:
 @translates("Sum", "Max", "Min", "Mean")
 def variadic(r: Request) -> Sequence[ShapedValue]:
     """Translates operators of any number of operands as a chain of two each."""
-    operands = [r.input(number) for number in range(len(r.inputs))]
-    found = operands[0]
+    found, *operands = (r.input(number) for number in range(max(1, len(r.inputs))))
     kernel = r.node.op_type if r.node.op_type in ("Max", "Min") else "Add"
-    for operand in operands[1:]:
+    for operand in operands:
         (found,) = r.call(kernel, [found, operand], [(broadcast(found, operand), found.dtype)], overwrites=True)
-    if r.node.op_type == "Mean" and len(operands) > 1:
-        count = r.builder.constant(np.asarray(len(operands), r.floats(found)))
+    if r.node.op_type == "Mean" and operands:
+        count = r.builder.constant(np.asarray(len(operands) + 1, r.floats(found)))
         return r.call("Div", [found, count], [(found.shape, found.dtype)], overwrites=True)
     return (found,)
 

@@ -145,12 +145,10 @@ def concat(r: Request) -> Sequence[ShapedValue]:
     operands = [r.input(number) for number in range(len(r.inputs))]
     first = operands[0]
     axis = r.axis(r.attribute("axis", 1), len(first.shape))
+    rest = (*first.shape[:axis], *first.shape[axis + 1 :])
     for operand in operands:
-        if (operand.shape[:axis], operand.shape[axis + 1 :], operand.dtype) != (
-            first.shape[:axis],
-            first.shape[axis + 1 :],
-            first.dtype,
-        ):
+        others = (*operand.shape[:axis], *operand.shape[axis + 1 :])
+        if (len(operand.shape), others, operand.dtype) != (len(first.shape), rest, first.dtype) or not first.shape:
             raise NotTakenError("Concat of shapes that do not fit")
     extent = sum(operand.shape[axis] for operand in operands)
     shape = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
@@ -168,6 +166,8 @@ def slices(r: Request) -> Sequence[ShapedValue]:
     steps = r.integers(" no attribute has the steps ", 4, [1] * len(starts))
     assert axes is not None
     assert steps is not None
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise NotTakenError("Slice of other numbers of axes, starts and ends")
     begins, strides, shape = [0] * len(x.shape), [1] * len(x.shape), list(x.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = r.axis(axis, len(x.shape))
@@ -202,8 +202,7 @@ def split(r: Request) -> Sequence[ShapedValue]:
 def expand(r: Request) -> Sequence[ShapedValue]:
     """Translates Expand."""
     x = r.input(0)
-    wanted = r.integers("shape", 1)
-    assert wanted is not None
+    wanted = [int(extent) for extent in r.known(1).reshape(-1)]
     shape = broadcast(x, ShapedValue(tuple(wanted), x.dtype))
     return (r.builder.view(x, shape),) if prod(shape) == prod(x.shape) else r.call("Expand", [x], [(shape, x.dtype)])
 

@@ -32,6 +32,7 @@ def recurrent(r: Request) -> Sequence[ShapedValue]:
         or r.attribute("input_forget", 0)
         or r.optional(7) is not None
         or 0 in x.shape
+        or (len(x.shape), len(weight.shape), len(matrix.shape)) != (3, 3, 3)
     ):
         raise NotTakenError(f"{kind} of other forms")
     steps, batch, inputs = x.shape

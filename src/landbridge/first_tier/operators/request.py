@@ -68,7 +68,9 @@ class Request:
         """Returns the integers of attribute ``name``, else of input ``number``, else ``default``."""
         given = self.given(name)
         if given is not None:
-            return [int(each) for each in given]  # type: ignore[union-attr]
+            if not isinstance(given, list) or not all(isinstance(each, int) for each in given):
+                raise NotTakenError(f"attribute {name!r} of {self.node.op_type} is no list of integers")
+            return [int(each) for each in given]
         if number is not None and self.optional(number) is not None:
             return [int(each) for each in self.known(number).reshape(-1)]
         return None if default is None else list(default)
@@ -86,9 +88,9 @@ class Request:
 
     def axis(self, axis: int, rank: int) -> int:
         """Returns ``axis`` counted from the first one; raises NotTakenError where there is none."""
-        if not -rank <= axis < max(1, rank):
+        if not -rank <= axis < rank:
             raise NotTakenError(f"axis {axis} of {rank}")
-        return axis % rank if rank else 0
+        return axis % rank
 
     def floats(self, *values: ShapedValue | None) -> str:
         """Returns the dtype name of ``values``, float32 or float64; raises NotTakenError for any other."""

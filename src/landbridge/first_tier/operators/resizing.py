@@ -42,6 +42,8 @@ def resize(r: Request) -> Sequence[ShapedValue]:
     for axis in range(rank):
         old = x.shape[axis]
         if scales is not None:
+            if not 0 < scales[axis] < math.inf:
+                raise NotTakenError(f"Resize by {scales[axis]}")
             scale, new = scales[axis], math.floor(old * scales[axis])
             if form in ("align_corners", "pytorch_half_pixel") and new != old * scales[axis]:
                 raise NotTakenError("Resize whose corners depend on a fraction of an element")
@@ -62,7 +64,9 @@ def _requested(r: Request) -> tuple[list[float] | None, list[int] | None]:
     r.ignore(1, "extrapolation_value", "cubic_coeff_a")
     given = r.given("scales")
     if given is not None:
-        return [float(each) for each in given], None  # type: ignore[union-attr]
+        if not isinstance(given, list):
+            raise NotTakenError("scales that are no list")
+        return [float(each) for each in given], None
     scales = r.optional(number)
     if scales is not None and scales.shape != (0,):
         return [float(each) for each in r.known(number).reshape(-1)], None

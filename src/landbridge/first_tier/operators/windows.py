@@ -88,12 +88,16 @@ def conv_transpose(r: Request) -> Sequence[ShapedValue]:
         r.attribute("auto_pad", "NOTSET") != "NOTSET"
         or r.integers("kernel_shape", None, weight.shape[2:]) != list(weight.shape[2:])
         or len(x.shape) != len(weight.shape)
+        or rank < 1
+        or group < 1
         or x.shape[1] != weight.shape[0]
         or x.shape[1] % group
         or strides is None
         or dilations is None
         or pads is None
         or added is None
+        or (len(strides), len(dilations), len(pads), len(added)) != (rank, rank, 2 * rank, rank)
+        or min(*strides, *dilations, *weight.shape) < 1
         or min(pads) < 0
         or not prod(x.shape)
     ):
