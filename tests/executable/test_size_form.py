@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 import pytest
 
 from landbridge.errors import ShapeError
 from landbridge.executable import size_form
 from landbridge.executable.size_form import read_size, size_text
-from landbridge.sizes.parsing import parse_size
+from landbridge.sizes.reading import read_parts
 from landbridge.sizes.size import Extent
 from landbridge.sizes.terms import Symbol
 
@@ -25,11 +25,11 @@ def test_the_same_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch, remembere
     """A program of open dimensions has each text some times; long ones of a stranger's file could fill memory."""
     seen: list[str] = []
 
-    def counted(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
+    def counted(text: str, symbols: Mapping[str, Symbol | int], parts: MutableMapping[str, Extent]) -> Extent:
         seen.append(text)
-        return parse_size(text, symbols)
+        return read_parts(text, symbols, parts)
 
-    monkeypatch.setattr(size_form, "parse_size", counted)
+    monkeypatch.setattr(size_form, "read_parts", counted)
     monkeypatch.setattr(size_form, "_SHORT", remembered)
     size_form._remembered.cache_clear()
     assert len({read_size(TEXT) for _ in range(3)}) == 1

@@ -5,14 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 
 from landbridge.errors import ShapeError
-from landbridge.sizes.parsing import parse_range, parse_size
+from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text
-from landbridge.sizes.size import Size, dimensions_of
+from landbridge.sizes.reading import read_parts
+from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.sizes.terms import Symbol
 
 #: Characters of a Size.
 _LONGEST = 1 << 16
 #: Of one that is remembered, as a program has the same text in many places, and how many are.
 _SHORT, _MOST = 4096, 1024
+#: Sets of dimensions that are remembered, each with the parts of its sizes.
+_SETS = 64
 
 
 def size_text(size: Size) -> str:
@@ -34,11 +38,20 @@ def read_size(text: str) -> Size:
 
 def _read(text: str) -> Size:
     written, *ranges = text.split("; ")
-    declared = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
-    size = parse_size(written, dimensions_of(declared))
+    symbols, parts = _declared(tuple(ranges))
+    size = read_parts(written, symbols, {} if len(written) > _SHORT or len(parts) >= _MOST else parts)
     if not isinstance(size, Size):
         raise ShapeError("it depends on no dimension")
     return size
 
 
 _remembered = lru_cache(_MOST)(_read)
+
+
+@lru_cache(_SETS)
+def _declared(ranges: tuple[str, ...]) -> tuple[dict[str, Symbol], dict[str, Extent]]:
+    """Returns the dimensions that ``ranges`` declare, by name, and what is in brackets of sizes that were read with
+    them, by its text.
+    """
+    declared = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
+    return dimensions_of(declared), {}

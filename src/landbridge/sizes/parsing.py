@@ -64,7 +64,7 @@ def _extent(node: ast.expr, symbols: Mapping[str, Symbol | int]) -> Extent:
         case ast.BinOp(left, ast.FloorDiv(), right):
             return _extent(left, symbols) // _extent(right, symbols)
         case ast.BinOp(left, ast.Div(), right):
-            return _exactly(_extent(left, symbols), _extent(right, symbols))
+            return exactly(_extent(left, symbols), _extent(right, symbols))
         case ast.Call(ast.Name("max"), [first, *others], []):
             return largest(_extent(first, symbols), *(_extent(each, symbols) for each in others))
         case ast.Call(ast.Name("min"), [first, *others], []):
@@ -81,7 +81,8 @@ def _number(extent: Extent) -> int:
     raise ValueError(f"clamped ends at numbers, not at {extent}")
 
 
-def _exactly(left: Extent, right: Extent) -> Extent:
+def exactly(left: Extent, right: Extent) -> Extent:
+    """Returns ``left / right``; raises ValueError where that is not known to be an integer."""
     if not isinstance(right, int) or right < 1:
         raise ValueError(f"/ divides by a number of at least 1, not by {right}")
     if isinstance(left, Size):
