@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from landbridge.executable.executable import Executable
+from landbridge.executable.input_sizes import InputSizes
 from landbridge.executable.instance import ExtentValues, dimensions, instance
 from landbridge.executable.instructions import storages
 from landbridge.session.fixed_executor import FixedExecutor
@@ -41,6 +42,7 @@ class OpenProgram:
         main = executable.main
         self.executable = executable
         self.dimensions = dimensions(main)
+        self.input_sizes = InputSizes(main.inputs)
         self.arena = ProgramArena(
             [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
         )

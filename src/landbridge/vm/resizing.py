@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,8 +63,8 @@ class Resizing:
         program = bound.program
         io = (*self._main.inputs, *self._main.outputs)
         fixed = [None if is_open(spec) else spec_at(spec, extent_values) for spec in io]
-        self._slots = OpenSlots(io, program.places[: len(io)], fixed)
-        self._items = [dtype(spec.dtype).itemsize for spec in io]
+        self._slots = OpenSlots(io, program.places[: len(io)], fixed, extent_values)
+        self._items = np.array([dtype(spec.dtype).itemsize for spec in io], np.float64)
         self._runner = cache(bound.runner)
         self._open = OpenWords(program.open_words)
         self._check = ExtentCheck(executable, extent_values, storages)
@@ -103,23 +102,19 @@ class Resizing:
         """
         extent_values = self._extent_values
         choose_legal(self._main, self._dimensions, values, extent_values)
-        slots = self._slots
-        specs = tuple(
-            spec_at(spec, extent_values) if known is None else known
-            for spec, known in zip(slots.specs, slots.fixed, strict=True)
-        )
-        nbytes = [
-            spec.nbytes if spec.strides else prod(spec.shape) * item  # of legal extents: checked with all others below
-            for spec, item in zip(specs, self._items, strict=True)
-        ]
-        found = np.array([*extent_values.every, 0], np.int64)
+        slots, every = self._slots, extent_values.every
+        specs = slots.specs_at(every)
+        found = np.array([*every, 0], np.int64)
+        nbytes = found[self._io_shapes].prod(axis=1, dtype=np.float64) * self._items
+        for number in slots.strided:
+            nbytes[number] = specs[number].nbytes
         sizes, fits = self._check.sizes(found, nbytes)
         if not fits or not (self._kernels is None or self._kernels.fits(found)):
             return None
         if self._activations(sizes) > self._bound.memory_check.allowed:
             self._bound.memory_check.check(instance(self._executable, values))
         threads = int(self._threads(found, sizes))
-        fit = SizeFit(found, specs, slots.places_at(found), nbytes, threads)
+        fit = SizeFit(found, specs, slots.places_at(found), nbytes.astype(np.int64).tolist(), threads)
         if self._kernels is not None:  # which may copy words to the device: not in a run
             self._steps(fit)
         return fit
@@ -137,7 +132,7 @@ class Resizing:
         expected, a row for each choice with a row for each input, padded with 1 to one rank; None: any. Inputs and
         outputs with strides are computed one by one: None.
         """
-        rows = None if self._slots.has_strides else self._rows(values, count)
+        rows = None if self._slots.strided else self._rows(values, count)
         if rows is None:
             return None
         shapes = rows[:, self._io_shapes]
@@ -176,8 +171,13 @@ class Resizing:
         of another shape or at other words, and all where arguments may be staged.
         """
         each = zip(frame.slots, fit.specs, fit.places)  # noqa: B905 - without the parameters
-        staged = frame.staging is not None
-        return {slot for slot, spec, places in each if staged or slot.spec != spec or slot.places != places}
+        if frame.staging is not None:
+            return {slot for slot, _, _ in each}
+        return {
+            slot
+            for slot, spec, places in each  # shapes first: to compare specs takes longer
+            if slot.shape != spec.shape or slot.spec != spec or slot.places != places
+        }
 
     def resize(self, frame: Frame, fit: SizeFit, changed: Collection[Slot]) -> None:
         """Resize ``frame``, one of the program's, to ``fit``, with nothing bound to ``changed``, its ``changes``."""

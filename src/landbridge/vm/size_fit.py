@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from landbridge.executable.instance import ExtentValues
+
 #: The words that hold addresses in an input or output, each with its offset there.
 Places = tuple[tuple[int, int], ...]
 
@@ -54,16 +56,47 @@ class SizeFit:
 class OpenSlots:
     """The inputs and outputs of an open program, ``specs``, inputs first; ``places`` are their words.
 
-    ``fixed`` are those specs that fit all sizes; None for the others.
+    ``extent_values`` has a slot for each of their extents. ``fixed`` are those specs that fit all sizes; None for the
+    others.
     """
 
     def __init__(
-        self, specs: Sequence[TensorSpec], places: Sequence[Places], fixed: Sequence[TensorSpec | None]
+        self,
+        specs: Sequence[TensorSpec],
+        places: Sequence[Places],
+        fixed: Sequence[TensorSpec | None],
+        extent_values: ExtentValues,
     ) -> None:
         self.specs, self.fixed = tuple(specs), tuple(fixed)
-        self.has_strides = any(spec.strides for spec in specs)
+        #: The numbers of those with strides, whose bytes do not follow from the shape alone.
+        self.strided = [number for number, spec in enumerate(specs) if spec.strides]
+        rows = [tuple(map(extent_values.slot, spec.shape)) for spec in specs]
+        #: The slots of each shape once, as many inputs and outputs have the same, and for each spec which it has.
+        self._shapes = tuple(dict.fromkeys(rows))
+        self._shape_of = tuple(map(self._shapes.index, rows))
+        self._strides = [tuple(map(extent_values.slot, spec.strides)) for spec in specs]
+        #: What ``specs_at`` returned last.
+        self._before: tuple[TensorSpec, ...] = self.specs
         self._places = tuple(places)
         self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in places]
+
+    def specs_at(self, values: Sequence[int]) -> tuple[TensorSpec, ...]:
+        """Returns what fits each input and output where slots have ``values``; specs that stay the same exist once."""
+        shapes = [tuple([values[slot] for slot in row]) for row in self._shapes]
+        found = []
+        for before, fixed, number, slots in zip(self._before, self.fixed, self._shape_of, self._strides, strict=True):
+            if fixed is not None:
+                found.append(fixed)
+                continue
+            shape = shapes[number]
+            if before.shape != shape or slots:
+                strides = tuple([values[slot] for slot in slots])
+                before = TensorSpec(
+                    before.name, shape, before.dtype, strides, before.vdevice, axis_separators=before.axis_separators
+                )
+            found.append(before)
+        self._before = tuple(found)
+        return self._before
 
     def places_at(self, extent_values: NDArray[np.int64]) -> tuple[Places, ...]:
         """Returns the words of each input and output where extents have ``extent_values``, by slot."""
