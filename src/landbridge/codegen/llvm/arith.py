@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
@@ -33,6 +35,19 @@ def _binary(opcode: str) -> Printer:
     return emit
 
 
+def _quotient(opcode: str) -> Printer:
+    """Returns a printer of a quotient or remainder; of indices that count elements, none is negative."""
+    plain = _binary(opcode)
+
+    def emit(e: LlvmEmitter, op: Operation) -> None:
+        if short := _shortened(e, op.operands):
+            e.names[op.results[0]] = e.widened(e.emit(f"{opcode} {e.word} {short[0]}, {short[1]}"))
+        else:
+            plain(e, op)
+
+    return emit
+
+
 def _overflowing(opcode: str) -> Printer:
     """Returns a printer of addition, subtraction, multiplication or shift; index arithmetic addresses memory and never
     wraps.
@@ -53,6 +68,7 @@ def _overflowing(opcode: str) -> Printer:
             e.depths[name] = max(e.depths.get(x, 0), e.depths.get(y, 0))
             _record_offset(e, name, opcode, x, y)
             _record_sum(e, name, opcode, x, y)
+            _record_short(e, name, opcode, x, y)
             return
         flags = op.properties.get("overflowFlags")
         text = "".join(f"{flag.value} " for flag in getattr(flags, "data", ()))
@@ -78,6 +94,7 @@ def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
     x, y = (e.hidden(x), y) if before < after else (x, e.hidden(y))
     base = name = e.once(f"add nsw i64 {x}, {y}", x, y)
     _record_sum(e, base, "add", x, y)
+    _record_short(e, base, "add", x, y)
     e.add_base(base, (x, y))
     e.depths[base] = e.depth
     if constant := first + second:
@@ -85,6 +102,7 @@ def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
         e.depths[name] = e.depth
         e.offsets[name] = (base, constant)
         _record_sum(e, name, "add", base, str(constant))
+        _record_short(e, name, "add", base, str(constant))
     e.names[result] = name
     return True
 
@@ -136,9 +154,26 @@ def _record_sum(e: LlvmEmitter, name: str, opcode: str, x: str, y: str) -> None:
         e.sums[name] = terms, sum(int(v) * by for v, by in ((x, 1), (y, sign)) if _is_number(v))
 
 
+def _record_short(e: LlvmEmitter, name: str, opcode: str, x: str, y: str) -> None:
+    """Records that ``name`` has the bits of an address, if both operands do: it counts elements, too."""
+    if opcode != "shl" and name[0] == "%" and e.is_short(x) and e.is_short(y):
+        e.short.add(name)
+
+
+def _shortened(e: LlvmEmitter, values: Sequence[SSAValue]) -> list[str] | None:
+    """Returns index ``values`` as values of the bits of an address; None if one may have more, or is no index."""
+    names = [e.names[value] for value in values]
+    if not all(isinstance(v.type, IndexType) and e.is_short(n) for v, n in zip(values, names, strict=True)):
+        return None
+    return [e.narrow(name) for name in names] if any(name[0] == "%" for name in names) else None
+
+
 def _integer_intrinsic(stem: str) -> Printer:
     def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
+        if short := _shortened(e, op.operands):
+            e.names[op.results[0]] = e.widened(e.emit(e.intrinsic(stem, e.word, short)))
+            return
         e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands]))
 
     return emit
@@ -167,11 +202,18 @@ def _round_division(signed: bool, up: bool) -> Printer:
 
 def _compare_int(e: LlvmEmitter, op: Operation) -> None:
     a, b = op.operands
+    if short := _shortened(e, op.operands):
+        e.set(op.results[0], f"icmp {predicate(op)} {e.word} {short[0]}, {short[1]}")
+        return
     e.set(op.results[0], f"icmp {predicate(op)} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
 
 
 def _select(e: LlvmEmitter, op: Operation) -> None:
     c, a, b = op.operands
+    if short := _shortened(e, op.operands[1:]):
+        chosen = e.emit(f"select {e.type(c.type)} {e.names[c]}, {e.word} {short[0]}, {e.word} {short[1]}")
+        e.names[op.results[0]] = e.widened(chosen)
+        return
     kind = e.type(a.type)
     e.set(op.results[0], f"select {e.type(c.type)} {e.names[c]}, {kind} {e.names[a]}, {kind} {e.names[b]}")
 
@@ -211,10 +253,10 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.AddUIExtendedOp: _extended_add,
     arith.MulUIExtendedOp: _extended_multiply(signed=False),
     arith.MulSIExtendedOp: _extended_multiply(signed=True),
-    arith.DivUIOp: _binary("udiv"),
-    arith.DivSIOp: _binary("sdiv"),
-    arith.RemUIOp: _binary("urem"),
-    arith.RemSIOp: _binary("srem"),
+    arith.DivUIOp: _quotient("udiv"),
+    arith.DivSIOp: _quotient("sdiv"),
+    arith.RemUIOp: _quotient("urem"),
+    arith.RemSIOp: _quotient("srem"),
     arith.FloorDivSIOp: _round_division(signed=True, up=False),
     arith.CeilDivSIOp: _round_division(signed=True, up=True),
     arith.CeilDivUIOp: _round_division(signed=False, up=True),

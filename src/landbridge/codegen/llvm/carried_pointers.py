@@ -134,7 +134,7 @@ def _finish(e: LlvmEmitter, carried: Carried, before: str) -> str:
             f'  {use.name} = call ptr asm "", "=r,0"(ptr {sum_}) nounwind memory(none)'
         )
         last, at = use.name, use.offset
-    word = f"i{e.module.isa.address_bits}"
+    word = e.word
     if carried.advance[0] == "%":
         rest = carried.advance
         if word != "i64":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf, isnan
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.emitter import INDEX_BITS, LlvmEmitter, Printer
 from landbridge.codegen.llvm.float_arith import splat_value
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import element_of, lanes_of, splat, suffix, with_element
@@ -36,6 +37,11 @@ def _cast(opcode: str) -> Printer:
 def _index_cast(e: LlvmEmitter, op: Operation) -> None:
     before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
     cast(e, op, "trunc" if before > after else "sext")
+    name = e.names[op.results[0]]
+    if e.module.isa.address_bits == INDEX_BITS or type(op.results[0].type) is not IndexType:
+        return
+    if not e.depth and not e.is_short(name):  # a word of the call, which counts elements; what loops read may be data
+        e.names[op.results[0]] = e.widened(e.cut(name))
 
 
 def _saturating(stem: str) -> Printer:

@@ -10,12 +10,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.codegen.llvm.advancing import Advancing
 from landbridge.codegen.llvm.carried_pointers import finish
-from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.emitter import INDEX_BITS, LlvmEmitter, Printer
 from landbridge.codegen.printing import callee, returned
 
-#: Bits of an index. Loops count in the bits of an address, which arithmetic of addresses has too: no tensor has more
-#: elements than those can count.
-_INDEX_BITS = 64
 #: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
 _UNROLLED_LINES = 160
 
@@ -26,10 +23,10 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     kind = e.type(lower.type)
     head, body, done = e.label("for"), e.label("body"), e.label("done")
     before, names = e.block, [e.names[value] for value in (lower, upper, step)]
-    narrow = e.module.isa.address_bits < _INDEX_BITS and kind == f"i{_INDEX_BITS}"
+    narrow = e.module.isa.address_bits < INDEX_BITS and kind == f"i{INDEX_BITS}"
     if narrow:
-        kind = f"i{e.module.isa.address_bits}"
-        first, end, by = (_narrowed(e, bound, kind) for bound in names)
+        kind = e.word
+        first, end, by = (e.cut(bound) for bound in names)
     else:
         first, end, by = names
     induction, *carried = block.args
@@ -39,12 +36,14 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     e.line(f"br label %{head}")
     e.start_block(head)
     e.enter(name)
+    if narrow:
+        e.short.add(name)
     _define_all(e, carried)
     phis = len(e.lines)
     e.lines.append("")
     if narrow:
         counter = f"{name}.narrow"
-        e.line(f"{name} = sext {kind} {counter} to i{_INDEX_BITS}")
+        e.line(f"{name} = sext {kind} {counter} to i{INDEX_BITS}")
     going = e.emit(f"icmp slt {kind} {counter}, {end}")
     e.line(f"br i1 {going}, label %{body}, label %{done}")
     e.start_block(body)
@@ -78,16 +77,6 @@ def _advancing(e: LlvmEmitter, body: Block, counter: str, bounds: Sequence[str])
     return Advancing(counter, lower, int(step), len(e.lines), vectors)
 
 
-def _narrowed(e: LlvmEmitter, bound: str, kind: str) -> str:
-    """Returns ``bound`` of a loop as a value of ``kind``, a shorter integer; the nearest one that it has."""
-    most = (1 << int(kind[1:]) - 1) - 1
-    if "%" not in bound:
-        return str(min(max(int(bound), -most), most))
-    wide = f"i{_INDEX_BITS}"
-    within = e.emit(e.intrinsic("smin", wide, [e.emit(e.intrinsic("smax", wide, [bound, str(-most)])), str(most)]))
-    return e.emit(f"trunc {wide} {within} to {kind}")
-
-
 def _trips(lower: str, upper: str, step: str) -> int:
     """Returns the trip count of a loop if its bounds are constants; else 0."""
     if "%" in lower + upper + step or int(step) < 1:
@@ -112,6 +101,8 @@ def _if(e: LlvmEmitter, op: Operation) -> None:
         e.set(result, f"phi {e.type(result.type)} {sources}")
         if isinstance(result.type, IndexType):
             e.depths[e.names[result]] = e.depth
+            if all(e.is_short(e.names[values[i]]) for values, _ in ends):
+                e.short.add(e.names[result])
 
 
 def _while(e: LlvmEmitter, op: Operation) -> None:

@@ -14,6 +14,9 @@ from landbridge.expansions.terms import Term
 from landbridge.instruction_sets.isa import Isa
 from landbridge.records import record
 
+#: Bits of an index. Loops count in the bits of an address, which arithmetic of addresses has too: no tensor has more
+#: elements than those can count.
+INDEX_BITS = 64
 #: The metadata of ``!invariant.load``.
 UNCHANGING = "!1"
 #: Instructions of a helper without branches that is inlined wherever it is called: about as many as LLVM would inline.
@@ -104,6 +107,8 @@ class LlvmEmitter(Dispatcher):
         self.sums: dict[str, tuple[tuple[tuple[str, int], ...], int]] = {}
         #: Index names that are a product of two others.
         self.products: dict[str, tuple[str, str]] = {}
+        #: Index names whose values have the bits of an address, where those are fewer than an index has.
+        self.short: set[str] = set()
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
@@ -221,8 +226,50 @@ class LlvmEmitter(Dispatcher):
         """Returns a name with the value of the index ``name`` whose definition LLVM cannot see; it costs no
         instruction.
         """
-        found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)', name)
+        kind = self.word if name in self.short else "i64"
+        value = self.narrow(name) if name in self.short else name
+        found = self.once(f'call {kind} asm "", "=r,0"({kind} {value}) nounwind memory(none)', value)
+        if name in self.short:
+            found = self.widened(found)
         self.depths[found] = self.depths.get(name, 0)
+        return found
+
+    @property
+    def word(self) -> str:
+        """The integer type of the bits of an address."""
+        return f"i{self.module.isa.address_bits}"
+
+    def is_short(self, name: str) -> bool:
+        """Returns whether index ``name``, or the number that it is, is known to have the bits of an address, where
+        those are fewer than an index has.
+        """
+        bits = self.module.isa.address_bits
+        if bits == INDEX_BITS or name[0] == "%":
+            return name in self.short
+        return abs(int(name)) < 1 << bits - 1
+
+    def narrow(self, name: str) -> str:
+        """Returns short index ``name`` as a value of the bits of an address."""
+        return self.once(f"trunc i64 {name} to {self.word}", name) if name[0] == "%" else name
+
+    def cut(self, name: str) -> str:
+        """Returns index ``name``, or the number that it is, as a value of the bits of an address; the nearest one that
+        it has.
+        """
+        most = (1 << self.module.isa.address_bits - 1) - 1
+        if name[0] != "%":
+            return str(min(max(int(name), -most), most))
+        if name in self.short:
+            return self.narrow(name)
+        wide = f"i{INDEX_BITS}"
+        least = self.emit(self.intrinsic("smax", wide, [name, str(-most)]))
+        within = self.emit(self.intrinsic("smin", wide, [least, str(most)]))
+        return self.emit(f"trunc {wide} {within} to {self.word}")
+
+    def widened(self, name: str) -> str:
+        """Returns ``name``, a value of the bits of an address, as a short index."""
+        found = self.once(f"sext {self.word} {name} to i64", name)
+        self.short.add(found)
         return found
 
     def add_base(self, name: str, operands: Iterable[str]) -> None:
