@@ -7,7 +7,7 @@ The steps: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -236,6 +236,10 @@ def _compiled(
     to ``code`` as they are lowered, where code generation begins early.
     """
     created = []
+    if len(programs) > 1:
+        packs: dict[Hashable, Any] = {}
+        for program in programs:
+            program.module.packs = packs
     given, called = {}, frozenset[str]()
     if _is_ir(model):
         given, called = functions_of(programs[0].module), called_functions(programs[0].module)

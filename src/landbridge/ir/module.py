@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import field
 from typing import Any
 from zlib import crc32
@@ -82,6 +82,10 @@ class IRModule:
     #: Dimensions of the enclosing program that this one uses, if it is such a program.
     around: tuple[str, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
+    #: Constants and what they are packed to, by memory and layout, where several programs of one model share these.
+    packs: dict[Hashable, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] | None = field(
+        default=None, repr=False, compare=False
+    )
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     #: Constants by hint, shape and dtype: the first symbol while it is the only one, then all symbols by checksum.
     _first: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -219,3 +219,20 @@ def test_text_survives(tmp_path: object) -> None:
     again = IRModule.parse(text, module.targets, module.vdevices, module.constants)
     assert again.print() == text
     assert isinstance(again.main, func.FuncOp)
+
+
+def test_programs_of_one_model_share_packed_weights() -> None:
+    weights = np.random.default_rng(0).standard_normal((32, 32, 3, 3)).astype(np.float32)
+    modules = [graph([((1, 32, 8, width), "float32")], lambda g, x: [Net(g).conv(x, 32, 3)]) for width in (8, 16)]
+    found = []
+    for packs in (None, {}):
+        for built in modules:
+            (symbol,) = built.constants
+            module = replace(built, op=built.op.clone(), constants={symbol: weights}, packs=packs)
+            packed = run_pipeline(module, ["pack", "fold"]).constants
+            found += [array for array in packed.values() if array.shape != weights.shape]
+    alone, *others = found
+    assert len(others) == 3
+    assert [np.shares_memory(alone, each) for each in others] == [False, False, False]
+    assert np.shares_memory(*others[1:])
+    assert all(np.array_equal(alone, each) for each in others)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from dataclasses import field, replace
+from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -12,12 +14,14 @@ from landbridge.analysis.free_rows import has_free_rows
 from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
-from landbridge.ir.module import IRModule
+from landbridge.ir.module import IRModule, memory_of
 from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.packing import pack_array
 from landbridge.ir.types import AnyTensor, VDeviceAttr, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.pack.layout import Layout
 from landbridge.records import record
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @record(frozen=True)
@@ -83,9 +87,19 @@ class BlockedValues:
     def _packed_constant(self, symbol: str, layout: Layout) -> str:
         key = (symbol, layout)
         if key not in self.constants:
-            array = self.module.constants[symbol].transpose(layout.order)
-            self.constants[key] = self.module.add_constant(pack_array(array, layout.axes, layout.tiles), symbol)
+            self.constants[key] = self.module.add_constant(self._packed(self.module.constants[symbol], layout), symbol)
         return self.constants[key]
+
+    def _packed(self, array: Array, layout: Layout) -> Array:
+        """Returns ``array`` in ``layout``, as another program of the model has it already if one does."""
+        packs = self.module.packs
+        key = memory_of(array), layout
+        if packs is not None and key in packs:
+            return packs[key][1]
+        packed = pack_array(array.transpose(layout.order), layout.axes, layout.tiles)
+        if packs is not None:
+            packs[key] = array, packed
+        return packed
 
     def _transposed(self, value: SSAValue, order: tuple[int, ...], before: Operation) -> SSAValue:
         if order == tuple(range(len(order))):
