@@ -17,7 +17,7 @@ from landbridge.ir.kernel_attributes import target_number
 from landbridge.targets import Target
 from landbridge.targets.arithmetic import arithmetic_of
 
-#: PrimFuncs of a graph to a function that is left of them when passes have merged those that are equal, and fused.
+#: Calls of a graph to a function that is left when passes have merged PrimFuncs that are equal, and fused calls.
 _FUSED = 4
 
 
@@ -33,8 +33,8 @@ class Generation:
         self._finite: dict[int, bool] = {}
 
     def begin(self, targets: Sequence[Target], count: int) -> None:
-        """Prepares for about ``count`` PrimFuncs for ``targets``, and starts work that does not depend on them, while
-        the passes run.
+        """Prepares for the PrimFuncs of ``count`` calls for ``targets``, and starts work that does not depend on them,
+        while the passes run.
         """
         if not self._early:
             return

@@ -40,7 +40,7 @@ from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
 from landbridge.frontend.tried import add_tried, tried_after
 from landbridge.ir.budget import OF_CHOICES, SearchBudget
 from landbridge.ir.empties import Empties
-from landbridge.ir.graph_ops import HostCallOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp
 from landbridge.ir.limits import check_time
 from landbridge.ir.main_attributes import growths, set_unpacked_names
 from landbridge.ir.module import IRModule
@@ -258,7 +258,7 @@ def _compiled(
             folder = directory / program_name(number)
         try:
             with nullcontext() if pieces is None else _may_be_empty(module):
-                code.begin(module.targets, len(module.prims()))
+                code.begin(module.targets, sum(isinstance(op, CallOp) for op in module.main.walk()))
                 module = run_pipeline(module, steps, folder, seconds, module.sources)
                 if "alias" not in steps:
                     check_proved(module)
