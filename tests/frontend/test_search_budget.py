@@ -11,6 +11,9 @@ from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.frontend.programs import Chosen, Imported, each_program
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.budget import SearchBudget, SearchEndedError
+from landbridge.ir.types import shape_of
+from landbridge.sizes.printing import written
+from landbridge.sizes.size import Size
 from landbridge.targets import Target
 
 
@@ -84,6 +87,17 @@ def test_a_search_that_is_a_part_of_another_takes_what_that_has_left() -> None:
     request = ImportRequest(_parsed(_dimensions(1)), (Target("llvm"),), dimensions={}, search=SearchBudget(10, 11))
     with pytest.raises(SearchEndedError):
         import_onnx(request)
+
+
+def test_no_extent_is_longer_than_can_be_written() -> None:
+    """Nine slices with bounds that inputs give would have extents of 10^8 terms: another way is taken before that."""
+    bounds = ", ".join(f"int64[1] b{i}, int64[1] e{i}" for i in range(9))
+    slices = " ".join(f"r{i + 1} = Slice(r{i}, b{i}, e{i}, axis)" for i in range(9))
+    nodes = f"r0 = Relu(x) {slices} y = Relu(r9)"
+    text = f"g (float[n, 4] x, {bounds}) => (float[q, 4] y) <int64[1] axis = {{0}}> {{ {nodes} }}"
+    found = import_onnx(ImportRequest(_parsed(text), (Target("llvm"),), dimensions={}))
+    extents = [e for op in found.module.main.walk() for result in op.results for e in shape_of(result.type)]
+    assert max(written(e.terms) for e in extents if isinstance(e, Size)) < 1 << 18
 
 
 def test_many_dimensions_are_decided_in_one_walk() -> None:

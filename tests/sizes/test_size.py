@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import pickle
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from landbridge.errors import ShapeError, UndecidedSizeError
 from landbridge.sizes.parsing import parse_size
+from landbridge.sizes.printing import written
 from landbridge.sizes.size import (
     Extent,
     Size,
@@ -263,3 +265,15 @@ def test_what_is_refuted() -> None:
     assert never_at_least(N - H, N + 1)  # for no height
     for left, right in ((N, H), (N, 5), (5, N), (N + H, N), (-N, 0), (N // 3, N)):
         assert never_at_least(left, right) is (at_least(left, right) is False)
+
+
+def test_written_counts_what_the_text_has() -> None:
+    n, m = dimension("n"), dimension("m")
+    nested = smallest(n * m + 3, 7 * m)
+    assert isinstance(nested, Size)
+    shown = len(re.findall(r"\w+", str(nested).replace("max", "")))
+    assert shown <= written(nested.terms) <= 2 * shown
+    for number in range(40):
+        nested = smallest(nested, nested * m - 2 * number - 5)
+    assert isinstance(nested, Size)
+    assert written(nested.terms) > 1 << 40  # the text itself cannot be made

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Symbol, Terms, as_constant
+from functools import lru_cache
+
+from landbridge.sizes.terms import KNOWN, AboveZero, Atom, Clamped, Floor, Product, Symbol, Terms, as_constant
 
 
 def text_of(terms: Terms) -> str:
@@ -18,6 +20,25 @@ def text_of(terms: Terms) -> str:
         sign = "-" if coefficient < 0 else "+"
         parts.append(f" {sign} {text}" if parts else ("-" if sign == "-" else "") + text)
     return "".join(parts)
+
+
+def written(terms: Terms) -> int:
+    """Returns how many dimensions and numbers the text of ``terms`` has, a factor of 1 included, without making it: it
+    repeats an atom wherever that is nested.
+    """
+    return sum(1 + sum(power * _written(atom) for atom, power in product) for product, _ in terms)
+
+
+@lru_cache(maxsize=KNOWN)
+def _written(atom: Atom) -> int:
+    match atom:
+        case Floor(numerator, divisor):
+            return written(numerator) + written(divisor)
+        case AboveZero(terms):
+            return 1 + written(terms)
+        case Clamped(terms):
+            return 2 + written(terms)
+    return 1
 
 
 def _product(product: Product, coefficient: int) -> str:

@@ -53,6 +53,7 @@ from landbridge.frontend.onnx.values import (
     UNKNOWN,
     ImportedValue,
     Unknown,
+    check_sizes_are_short,
     constant_if_empty,
     empty_tensor,
     renamed,
@@ -220,6 +221,7 @@ class GraphWalk:
         self.g.budget.spend(1, subject)
         try:
             results = self._with_equal_sizes(node) if self._is_inside else self._decided(node)
+            check_sizes_are_short(subject, results)
         except UnsupportedOperatorError as error:
             self.problems.append(str(error))
             results = [UNKNOWN] * len(node.outputs)

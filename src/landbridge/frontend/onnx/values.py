@@ -9,12 +9,16 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import ShapeError
+from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import Operand
 from landbridge.ops.extent_arrays import extents_array
+from landbridge.sizes.printing import written
 from landbridge.sizes.size import Extent, Size
+
+#: The most terms in the text of an extent: half a megabyte in each place of a program that has it.
+_MOST_WRITTEN = 1 << 17
 
 
 class Unknown:
@@ -39,6 +43,22 @@ def check_single(subject: str, value: Any) -> None:
     """Raises ShapeError for a known value that does not have exactly one element."""
     if is_known(value) and element_count(_shape(value)) != 1:
         raise ShapeError(f"{subject} has shape {_shape(value)}; one element is legal")
+
+
+def check_sizes_are_short(subject: str, values: Sequence[Any]) -> None:
+    """Raises UnsupportedOperatorError for a tensor with an extent whose expression is too long to be written.
+
+    Each minimum or maximum of an extent repeats it, as that of a Slice with bounds that inputs give: a chain of them
+    makes text that grows exponentially.
+    """
+    for value in values:
+        for extent in shape_of(value.type) if isinstance(value, SSAValue) else ():
+            if isinstance(extent, Size) and (count := written(extent.terms)) > _MOST_WRITTEN:
+                names = ", ".join(map(repr, list(extent.symbols)[:4]))
+                raise UnsupportedOperatorError(
+                    f"{subject}: an extent of its result is an expression of {count} terms, and {_MOST_WRITTEN} are "
+                    f"legal; state some of the sizes that it depends on, such as {names}: shapes=, dims= or constants="
+                )
 
 
 def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
