@@ -6,7 +6,7 @@ A Value is an SSA value with its dtype name (arith is signless, so only the name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
@@ -16,6 +16,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.errors import CompileError
+from landbridge.ir.new_operation import new_operation
 from landbridge.ir.prim_ops import ByteDotOp, RemFOp, SizeOp
 from landbridge.ir.scalar_dtypes import arith_type, bits_of, in_range, is_float, saturation
 from landbridge.sizes.size import Size
@@ -93,7 +94,7 @@ class Value:
         return self.b.binary("xor", self, o)
 
 
-_FLOAT_BINARY: dict[str, Callable[..., Operation]] = {
+_FLOAT_BINARY: dict[str, type[Operation]] = {
     "add": arith.AddfOp,
     "sub": arith.SubfOp,
     "mul": arith.MulfOp,
@@ -102,7 +103,7 @@ _FLOAT_BINARY: dict[str, Callable[..., Operation]] = {
     "max": arith.MaximumfOp,
     "min": arith.MinimumfOp,
 }
-_INT_BINARY: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]] = {
+_INT_BINARY: dict[str, tuple[type[Operation], type[Operation]]] = {
     "add": (arith.AddiOp, arith.AddiOp),
     "sub": (arith.SubiOp, arith.SubiOp),
     "mul": (arith.MuliOp, arith.MuliOp),
@@ -117,7 +118,7 @@ _INT_BINARY: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]
     "shl": (arith.ShLIOp, arith.ShLIOp),
     "shr": (arith.ShRSIOp, arith.ShRUIOp),
 }
-_MATH: dict[str, Callable[..., Operation]] = {
+_MATH: dict[str, type[Operation]] = {
     "abs": math.AbsFOp, "acos": math.AcosOp, "acosh": math.AcoshOp, "asin": math.AsinOp,
     "asinh": math.AsinhOp, "atan": math.AtanOp, "atanh": math.AtanhOp, "ceil": math.CeilOp,
     "cos": math.CosOp, "cosh": math.CoshOp, "erf": math.ErfOp, "exp": math.ExpOp, "expm1": math.ExpM1Op,
@@ -162,7 +163,7 @@ class ScalarBuilder:
                 if width > 1 and number >= 1 << (width - 1):
                     number -= 1 << width
             attr = IntegerAttr(number, ty)
-        return self._add(arith.ConstantOp(attr, ty), dtype)
+        return self._add(new_operation(arith.ConstantOp, (), (ty,), {"value": attr}), dtype)
 
     def value(self, x: Number, dtype: str) -> Value:
         """Returns ``x`` as a Value of ``dtype``; a Value of another dtype raises."""
@@ -184,11 +185,12 @@ class ScalarBuilder:
         if is_float(dtype):
             if kind not in _FLOAT_BINARY:
                 raise CompileError(f"no float operation {kind!r}")
+            flags = _EXTREMA if kind in ("max", "min") else self._flags
             op = _FLOAT_BINARY[kind]
-            return self._add(op(x.ssa, y.ssa, flags=_EXTREMA if kind in ("max", "min") else self._flags), dtype)
+            return self._add(new_operation(op, (x.ssa, y.ssa), (x.ssa.type,), {"fastmath": flags}), dtype)
         signed, unsigned = _INT_BINARY[kind]
         chosen = unsigned if dtype.startswith("uint") or dtype == "bool" else signed
-        return self._add(chosen(x.ssa, y.ssa), dtype)
+        return self._add(new_operation(chosen, (x.ssa, y.ssa), (x.ssa.type,)), dtype)
 
     def maximum(self, a: Number, b: Number) -> Value:
         """Returns the larger; NaN when either is NaN."""
@@ -230,7 +232,7 @@ class ScalarBuilder:
         """Apply a unary function of the math dialect, by its short name ("exp", "tanh", ...)."""
         if name not in _MATH or not is_float(a.dtype):
             raise CompileError(f"no scalar function {name!r} on {a.dtype}")
-        return self._add(_MATH[name](a.ssa), a.dtype)
+        return self._add(new_operation(_MATH[name], (a.ssa,), (a.ssa.type,)), a.dtype)
 
     def bits(self, a: Value) -> Value:
         """Returns the bits of a float32 or float64 as an integer of that width."""
@@ -286,10 +288,10 @@ class ScalarBuilder:
             return Value(self, a.ssa, dtype)
         if src == dst:
             return Value(self, a.ssa, dtype)
-        return self._add(op(a.ssa, dst), dtype)
+        return self._add(new_operation(op, (a.ssa,), (dst,)), dtype)
 
 
-def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
+def _cast_op(src: str, dst: str) -> type[Operation] | None:
     """Returns the arith operation that casts; None when the bits stay."""
     unsigned = src.startswith("uint") or src == "bool"
     if "index" in (src, dst):
