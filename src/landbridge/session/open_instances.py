@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from landbridge.errors import InputError, OutOfMemoryError, ShapeError
-from landbridge.executable.bound_sizes import ProgramsByShapes, first_that_fits, programs_of, sizes_of_inputs
+from landbridge.executable.bound_sizes import ProgramsByShapes, first_that_fits, programs_of
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
@@ -276,9 +276,10 @@ class OpenInstances:
         programs = self.programs_for(shapes.values())
 
         def look(name: str) -> tuple[str, dict[str, int]]:
-            inputs = self.program_of(name).executable.main.inputs
+            program = self.program_of(name)
+            inputs = program.executable.main.inputs
             found = self.states.add_shapes(inputs, shapes, elements) if self.states.pairs else shapes
-            values = sizes_of_inputs(inputs, found, elements)
+            values = program.input_sizes.of(found, elements)
             if self.group is not None:  # before what the program checks, with the way out
                 self.group.begin(name, values, given.__getitem__)
             if len(programs) > 1 and self._key(name, values) not in self._instances:
