@@ -29,7 +29,7 @@ from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.identity_map import IdentityMap
 from landbridge.sizes.printing import closest_text, range_text
 from landbridge.sizes.size import Extent, Size, all_at, dimensions_of
-from landbridge.sizes.terms import Symbol
+from landbridge.sizes.terms import Atom, Symbol, evaluate
 
 Facts = TypeVar("Facts")
 
@@ -57,6 +57,8 @@ class ExtentValues:
         self._rows: IdentityMap[tuple[Extent, ...], tuple[int, ...]] = IdentityMap()
         self._values: Mapping[str, int] = {}
         self._extent_values: list[int] = []
+        #: The values of parts of extents that were looked up since the dimensions were chosen.
+        self._atoms: dict[Atom, int] = {}
         #: By dimension, the open extents that depend on it, with their slots; those of the first ``_sorted`` slots.
         self._dependents: dict[str, dict[int, Size]] = {}
         self._sorted = 0
@@ -65,6 +67,8 @@ class ExtentValues:
         """Sets the dimensions to ``values``, by name. Extents whose dimensions stay are not computed again."""
         if self._values.keys() != values.keys():
             extent_values = all_at(self._slot_of, values)
+        elif self._values == values:
+            return
         else:
             self._sort()
             changed: dict[int, Size] = {}
@@ -75,6 +79,7 @@ class ExtentValues:
             for slot, number in zip(changed, all_at(changed.values(), values), strict=True):
                 extent_values[slot] = number
         self._values, self._extent_values = dict(values), extent_values
+        self._atoms.clear()
 
     def _sort(self) -> None:
         """Note on which dimensions the extents depend that were looked up since the last time."""
@@ -117,8 +122,12 @@ class ExtentValues:
     def _slot(self, extent: Extent) -> int:
         slot = self._slot_of.setdefault(extent, len(self._slot_of))
         if slot == len(self._extent_values):
-            self._extent_values.append(extent.at(self._values) if isinstance(extent, Size) else extent)
+            value = evaluate(extent.terms, self._value_of, self._atoms) if isinstance(extent, Size) else extent
+            self._extent_values.append(value)
         return slot
+
+    def _value_of(self, symbol: Symbol) -> int:
+        return self._values[symbol.name]
 
 
 class OpenExtentValues:

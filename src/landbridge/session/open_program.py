@@ -17,7 +17,7 @@ from landbridge.session.open_instance import (
     SharedExecutor,
     SharedInstance,
 )
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import LARGEST_EXTENT, Extent
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.resizing import Resizing, may_be_resized
 
@@ -117,5 +117,10 @@ class OpenProgram:
 
 
 def _most(nbytes: Extent) -> int | None:
-    """Returns the most bytes that a storage has at any size; None where it has no bound."""
-    return nbytes if isinstance(nbytes, int) else nbytes.high
+    """Returns the most bytes that a storage has at any size; None where no bound is known, or a dimension has none."""
+    if isinstance(nbytes, int):
+        return nbytes
+    for symbol in nbytes.symbols.values():
+        if symbol.high is None or (symbol.high + 1) * symbol.unit > LARGEST_EXTENT:
+            return None  # to prove that it is bounded all the same takes milliseconds
+    return nbytes.high
