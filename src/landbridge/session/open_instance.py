@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.session.fixed_executor import FixedExecutor
-from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.size_fit import FitsAhead, SizeFit
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from landbridge.session.state_group import Halves
+    from landbridge.vm.planned_memory import PlannedMemory
 
 
 class Instance(Protocol):
@@ -115,6 +115,8 @@ class SharedInstance:
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        from landbridge.vm.planned_memory import planned_memory
+
         memory = self.executor.program.memory
         return planned_memory(self._at(self._values), memory, self._fit.threads, [])
 
