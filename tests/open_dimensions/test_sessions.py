@@ -157,13 +157,13 @@ def test_other_sizes_keep_no_results(executable: lb.Executable) -> None:
 
 def test_memory_without_a_bound_is_reserved_once() -> None:
     session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
-    arena = session._program_of("main").arena  # type: ignore[attr-defined]
-    for w in (8, 64, 8, 256, 128, 256, 1024):
+    program = session._executor.instances.program_of("main")  # type: ignore[attr-defined]
+    session(image(1, 16, 8))
+    shared = program.shared
+    for w in (64, 8, 256, 128, 256, 1024):
         session(image(1, 16, w))
-    assert arena.generation == 0
-    bound = session._program_of("main").session._program  # type: ignore[attr-defined]
     session(image(1, 64, 2048))
-    assert bound is session._program_of("main").session._program  # type: ignore[attr-defined]
+    assert program.arena.generation == 0 and program.shared is shared is not None
 
 
 def test_memory_without_a_bound_grows_with_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
