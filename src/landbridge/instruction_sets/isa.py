@@ -27,9 +27,7 @@ class Isa:
     of 2, given the exponents; 0 if there is none. ``blend_bits``: the vectors for which a mask in a register selects
     each lane from one of two vectors faster than the shuffle that LLVM takes; 0 if there are none. ``address_bits``:
     those of an address, which loops count in. ``advances``: accesses add to the register of their address at no cost,
-    and cannot add a constant to what they access: innermost loops carry pointers. ``pairs_of_vectors``: the intrinsic
-    of LLVM that loads two adjacent vectors at once, for which ``registers`` are counted; "" if there is none, or LLVM
-    finds them itself.
+    and cannot add a constant to what they access: innermost loops carry pointers.
     """
 
     vector_bits: int
@@ -49,5 +47,3 @@ class Isa:
     blend_bits: int = 0
     address_bits: int = 64
     advances: bool = False
-    pairs_of_vectors: str = ""
-    registers: int = 0

@@ -18,27 +18,16 @@ _MOST = 9
 
 
 @record
-class Load:
-    """The load of an access: its type, the name of its result, and its line."""
-
-    kind: str
-    result: str
-    line: int
-
-
-@record
 class PointerUse:
     """A use of a pointer by an access: the line that defines ``name``, ``offset`` bytes behind the pointer.
 
-    ``in_body``: it happens in each iteration. Two loads with equal ``epoch`` have no store between them.
+    ``in_body``: it happens in each iteration.
     """
 
     line: int
     name: str
     offset: int
     in_body: bool
-    epoch: int
-    load: Load | None = None
 
 
 @record
@@ -56,16 +45,11 @@ class Carried:
 
 @record
 class Advancing:
-    """The pointers of a loop whose ``counter`` begins at ``lower`` and grows by ``step``, by their bases.
-
-    ``first_line``: where the text of the loop begins. ``vectors``: how many it carries from iteration to iteration.
-    """
+    """The pointers of a loop whose ``counter`` begins at ``lower`` and grows by ``step``, by their bases."""
 
     counter: str
     lower: str
     step: int
-    first_line: int
-    vectors: int
     pointers: dict[str, list[Carried]] = field(default_factory=dict)
 
     def sharing(self, base: str, offset: int) -> Carried | None:
@@ -84,9 +68,3 @@ class Advancing:
     def all(self) -> list[Carried]:
         """Returns the pointers, those of a base one after another."""
         return [each for found in self.pointers.values() for each in found]
-
-    def note_load(self, pointer: str, kind: str, result: str, line: int) -> None:
-        """Notes that the access by ``pointer`` is the load of a ``kind`` as ``result``, if a carried pointer has it."""
-        for carried in self.all():
-            if carried.uses and carried.uses[-1].name == pointer:
-                carried.uses[-1].load = Load(kind, result, line)

@@ -8,7 +8,6 @@ from xdsl.ir import SSAValue
 
 from landbridge.codegen.llvm.advancing import Advancing, Carried, PointerUse
 from landbridge.codegen.llvm.emitter import LlvmEmitter
-from landbridge.codegen.llvm.vector_pairs import load_in_pairs
 
 #: A name of an index, and a name that it is multiplied by, or "".
 Key = tuple[str, str]
@@ -45,7 +44,7 @@ def carried_pointer(
     name = e.fresh()
     e.enter(name)
     e.lines.append("")
-    found.uses.append(PointerUse(len(e.lines) - 1, name, start - found.start, e.is_in_body, e.memory_epoch))
+    found.uses.append(PointerUse(len(e.lines) - 1, name, start - found.start, e.is_in_body))
     return name
 
 
@@ -116,8 +115,6 @@ def finish(e: LlvmEmitter, loop: Advancing, before: str) -> list[str]:
     ``before``: the block before the loop. LLVM would add the constants separately to one register. The sums are hidden
     from it, so that each access adds to the register what the next one needs.
     """
-    if symbol := e.module.isa.pairs_of_vectors:
-        load_in_pairs(e, symbol, loop)
     return [_finish(e, carried, before) for carried in loop.all()]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IndexType, VectorType
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.codegen.llvm.advancing import Advancing
@@ -73,8 +73,7 @@ def _advancing(e: LlvmEmitter, body: Block, counter: str, bounds: Sequence[str])
         return None
     if any(isinstance(op, scf.ForOp | scf.WhileOp) for op in body.walk()):
         return None
-    vectors = sum(isinstance(value.type, VectorType) for value in body.args)
-    return Advancing(counter, lower, int(step), len(e.lines), vectors)
+    return Advancing(counter, lower, int(step))
 
 
 def _trips(lower: str, upper: str, step: str) -> int:

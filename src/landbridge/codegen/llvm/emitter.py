@@ -120,8 +120,6 @@ class LlvmEmitter(Dispatcher):
         self._defined: dict[str, int] = {}
         #: Instructions that ``once`` emitted, one scope per open region.
         self.scopes: list[dict[str, str]] = [{}]
-        #: Grows where a load may not move ahead: at stores, fences and the beginnings of blocks.
-        self.memory_epoch = 0
         #: The open loops, outermost first.
         self._loops: list[_OpenLoop] = []
         self._count = 0
@@ -168,7 +166,6 @@ class LlvmEmitter(Dispatcher):
         """Begins the basic block ``label``."""
         self.lines.append(f"{label}:")
         self.block = label
-        self.memory_epoch += 1
 
     def begin_loop(self, advancing: Advancing | None = None) -> None:
         """Begins a loop: later instructions are in it, and ``once`` may place some on the line reserved here, before

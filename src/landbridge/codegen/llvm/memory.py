@@ -108,8 +108,6 @@ def _load(e: LlvmEmitter, op: Operation) -> None:
         e.set(result, f"icmp ne {in_memory} {byte}, {splat(0, in_memory)}")
     else:
         e.set(result, f"load {kind}, ptr {pointer}, align {view.align}")
-        if e.advancing is not None:
-            e.advancing.note_load(pointer, kind, e.names[result], len(e.lines) - 1)
         if kind == "i64":
             e.depths[e.names[result]] = e.depth
 
@@ -120,7 +118,6 @@ def _store(e: LlvmEmitter, op: Operation) -> None:
     kind, name = e.type(value.type), e.names[value]
     if view.is_bool:
         kind, name = _to_bytes(e, kind, name)
-    e.memory_epoch += 1
     e.line(f"store {kind} {name}, ptr {pointer}, align {view.align}")
 
 
@@ -151,7 +148,6 @@ def _masked_store(e: LlvmEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer, view = address(e, ref, indices, in_bounds=False)
     kind, name = e.type(value.type), e.names[value]
-    e.memory_epoch += 1
     if view.is_bool:
         kind, name = _to_bytes(e, kind, name)
     if (lane := _only_lane(mask)) is not None:
@@ -186,7 +182,6 @@ def _prefetch(e: LlvmEmitter, op: Operation) -> None:
 
 def _order_loads(e: LlvmEmitter, op: Operation) -> None:
     """Prints a fence between a thread and itself, which LLVM's schedulers respect and which is no instruction."""
-    e.memory_epoch += 1
     e.line('fence syncscope("singlethread") seq_cst')
 
 
