@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,30 +15,40 @@ _VERSION = re.compile(rb"^Version: *(\S+) *\r?$", re.MULTILINE)
 
 def package_version(package: str) -> str:
     """Returns the version of ``package``; ``"0"`` where it is not installed, as in a source tree."""
-    found = _in_folders(package)
-    return _of_metadata(package) if found is None else found
+    return package_versions([package])[package]
 
 
-def _in_folders(package: str) -> str | None:
-    """Returns the version from the folders of ``sys.path``; None where only ``importlib.metadata`` (20 ms to import)
-    can find it.
+def package_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Returns the version of each of ``packages`` as ``package_version`` does, and lists each folder only once."""
+    found = _in_folders(packages)
+    return {package: found.get(_plain(package)) or _of_metadata(package) for package in packages}
+
+
+def _in_folders(packages: Iterable[str]) -> dict[str, str]:
+    """Returns the versions that the folders of ``sys.path`` tell, by plain name; only ``importlib.metadata`` (20 ms to
+    import) can find the others.
     """
-    name = _plain(package)
+    missing, found = {_plain(package) for package in packages}, dict[str, str]()
     for entry in sys.path:
+        if not missing:
+            break
         try:
-            names = [each.name for each in Path(entry).iterdir()]
+            names = os.listdir(entry or ".")  # noqa: PTH208  iterdir makes a Path of each
         except FileNotFoundError:
             continue
         except OSError:  # an archive on the path
-            return None
-        matches = [each for each in names if each.lower().endswith(_FOLDERS) and _plain(each.partition("-")[0]) == name]
-        if matches:
+            break
+        matches: dict[str, list[str]] = {}
+        for each in names:
+            if each.lower().endswith(_FOLDERS) and (name := _plain(each.partition("-")[0])) in missing:
+                matches.setdefault(name, []).append(each)
+        for name, folders in matches.items():
+            missing.remove(name)  # the first entry of the path that has it counts
             with suppress(OSError):
-                found = _VERSION.search(Path(entry, matches[0], "METADATA").read_bytes().partition(b"\n\n")[0])
-                if len(matches) == 1 and found is not None:
-                    return found[1].decode()
-            return None
-    return None
+                match = _VERSION.search(Path(entry, folders[0], "METADATA").read_bytes().partition(b"\n\n")[0])
+                if len(folders) == 1 and match is not None:
+                    found[name] = match[1].decode()
+    return found
 
 
 def _of_metadata(package: str) -> str:

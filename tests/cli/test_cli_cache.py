@@ -34,12 +34,11 @@ def test_entries_are_shown_and_removed(folder: Path, tmp_path: Path, monkeypatch
     run("compile", str(MODEL), "-o", str(second))
     assert first.read_bytes() == second.read_bytes()
     shown = json.loads(run("cache", "--json"))
-    (entry,) = folder.iterdir()
+    (entry,) = folder.glob("*.lbx")
     assert shown["folder"] == str(folder) and shown["limit_bytes"] == 2 << 30
-    (described,) = shown["entries"]
+    (described,) = (each for each in shown["entries"] if each["kind"] == "program")  # LLVM's facts may be there too
     assert (described["file"], described["bytes"]) == (entry.name, entry.stat().st_size)
-    assert described["kind"] == "program"
-    assert entry.name[:16] in run("cache") and shown["bytes"] == entry.stat().st_size
+    assert entry.name[:16] in run("cache") and shown["bytes"] == sum(each["bytes"] for each in shown["entries"])
     assert json.loads(run("cache", "--clear", "--json"))["entries"] == [] and not list(folder.iterdir())
 
 
@@ -48,8 +47,9 @@ def test_what_drivers_compiled_is_shown_and_removed(folder: Path) -> None:
     file = binary_file({"driver": "1.2"}, b"code")
     assert file is not None
     file.write(DriverBinary({}, b"binary"))
-    assert sorted(e["kind"] for e in json.loads(run("cache", "--json"))["entries"]) == ["driver's binary", "program"]
-    assert "driver's binary" in run("cache") and "2 entries" in invoke(["cache"]).output
+    kinds = {each["kind"] for each in json.loads(run("cache", "--json"))["entries"]}
+    assert kinds - {"LLVM's facts of a processor"} == {"driver's binary", "program"}
+    assert "driver's binary" in run("cache") and "entries" in invoke(["cache"]).output
     assert json.loads(run("cache", "--clear", "--json"))["entries"] == [] and not list(folder.iterdir())
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from landbridge.compiler.cache import look_up
 from landbridge.compiler.options import CompileOptions, check_form, unknown_options
-from landbridge.compiler.progress import compile_progress
 from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
@@ -172,7 +171,9 @@ def compile(
         return entry.found
     # IR is several 100,000 objects that live until the end; collecting garbage among them took a third of the time.
     with collector_paused():
-        from landbridge.compiler.compilation import compile_model  # this imports the packages of the compiler
+        # imported here, as they import the compiler's packages, and what shows progress
+        from landbridge.compiler.compilation import compile_model
+        from landbridge.compiler.progress import compile_progress
 
         with noting() as reported, limited(bounds), compile_progress(_name(model)):
             executable = compile_model(model, targets, vdevices, options, dump)

@@ -10,7 +10,8 @@ import numpy as np
 from landbridge.array_type import Array
 from landbridge.dtypes import numpy_dtype
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
-from landbridge.onnxruntime.model_facts import NodeArg, spelled
+from landbridge.onnxruntime.element_types import spelled
+from landbridge.onnxruntime.model_facts import NodeArg
 from landbridge.onnxruntime.ort_value import OrtValue
 
 

@@ -6,10 +6,9 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,13 +23,15 @@ from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.memory_info import OrtMemoryInfo
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, typed
 from landbridge.onnxruntime.model_source import read_source
-from landbridge.onnxruntime.optimized_model import write_optimized
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 from landbridge.onnxruntime.process import CPU, get_available_providers
 from landbridge.onnxruntime.profile import Profile
 from landbridge.onnxruntime.programs import Programs, as_onnxruntime, retained_programs
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 class InferenceSession:
@@ -69,6 +70,8 @@ class InferenceSession:
                 are_named=bool(self._labels),
             )
             if self._options.optimized_model_filepath:
+                from landbridge.onnxruntime.optimized_model import write_optimized  # few sessions write one
+
                 write_optimized(Path(self._options.optimized_model_filepath), self._source, self._programs)
         #: By names of weights that feeds have other values of.
         self._by_overridden: Retained[frozenset[str], InferenceSession] = Retained(retained_programs(self._options))
@@ -246,6 +249,8 @@ class InferenceSession:
 
     def _executor(self) -> ThreadPoolExecutor:
         """Returns the one thread of ``run_async``; a child process, which lacks the parent's thread, makes its own."""
+        from concurrent.futures import ThreadPoolExecutor  # its import takes 3 ms, for logging
+
         process = os.getpid()
         if self._threads is None or self._threads[0] != process:
             self._threads = process, ThreadPoolExecutor(1, "landbridge-run-async")

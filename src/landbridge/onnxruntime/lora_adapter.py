@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from landbridge.errors import ImportModelError
 from landbridge.frontend.onnx.flatbuffer import FlatTable
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.element_types import numpy_element
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.records import record
 
@@ -87,6 +87,6 @@ def _read(file: str | os.PathLike[str]) -> _Adapter:
 
 
 def _parameter(table: FlatTable) -> tuple[str, OrtValue]:
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(table.number(2, "i")))
+    dtype = numpy_element(table.number(2, "i"))
     array: np.ndarray[Any, Any] = np.frombuffer(table.data(3), dtype.newbyteorder("<"))
     return table.text(0), OrtValue(array.reshape(table.values(1)).astype(dtype, copy=False))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.parts import TensorSpec
+from landbridge.onnxruntime.element_types import element_name, spelled
 from landbridge.records import record
 
-#: ONNX's elements by number, as onnxruntime spells them.
-_SPELLED = {"FLOAT": "float", "DOUBLE": "double"}
+if TYPE_CHECKING:
+    import onnx
+
 #: The type of what a file says none of.
 _UNTYPED = "tensor(undefined)"
 
@@ -41,29 +42,6 @@ class ModelMetadata:
     graph_description: str = ""
     version: int = 0
     custom_metadata_map: dict[str, str] = field(default_factory=dict)
-
-
-def element_name(element: int) -> str:
-    """Returns the name of an ONNX element type: ``"float"`` for 1."""
-    name = str(onnx.TensorProto.DataType.Name(element))
-    return _SPELLED.get(name, name.lower())
-
-
-def element_of(dtype: object) -> int:
-    """Returns the ONNX element type of ``dtype``, a numpy dtype or its name; a number is returned as it is."""
-    if isinstance(dtype, int):
-        return dtype
-    return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))  # type: ignore[call-overload]
-
-
-def spelled(dtype: np.dtype[Any]) -> str:
-    """Returns the type of a tensor of ``dtype`` as onnxruntime names it, such as ``"tensor(float)"`` for float32; for a
-    dtype that ONNX lacks, numpy's name of the dtype alone.
-    """
-    try:
-        return f"tensor({element_name(element_of(dtype))})"
-    except (KeyError, ValueError, TypeError):
-        return str(dtype)
 
 
 def _type_name(kind: onnx.TypeProto) -> str:

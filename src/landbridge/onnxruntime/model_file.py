@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from landbridge.errors import InputError
 from landbridge.frontend.onnx.data_rules import DataRules, data_rules
-from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
+
+if TYPE_CHECKING:
+    import onnx
 
 #: Entries of the session: the folder of external data where the model is bytes, as onnxruntime calls it, and whether
 #: links to it may lead out of that folder.
@@ -23,9 +24,13 @@ _FOLDER, _LINKS = "session.model_external_initializers_file_folder_path", "landb
 
 def read(model: bytes | Path) -> onnx.ModelProto:
     """Returns the model without its external data; raises NoSuchFile or InvalidProtobuf."""
+    import onnx  # imported where it is needed: its import takes longer than reading a program from the cache
+
+    from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
+
     name = str(model) if isinstance(model, Path) else "bytes"
     try:
-        if isinstance(model, Path) and not _is_ort(model):
+        if isinstance(model, Path) and not is_ort_file(_beginning(model)):
             return onnx.load(model, load_external_data=False)
         content = model if isinstance(model, bytes) else model.read_bytes()
         return model_of_ort(content) if is_ort_file(content) else onnx.load_model_from_string(content)
@@ -81,9 +86,9 @@ def filled(model: bytes | Path, rules: DataRules) -> onnx.ModelProto:
     return proto
 
 
-def _is_ort(file: Path) -> bool:
+def _beginning(file: Path) -> bytes:
     with file.open("rb") as opened:
-        return is_ort_file(opened.read(16))
+        return opened.read(16)
 
 
 def _fill(proto: onnx.ModelProto, model: bytes | Path, options: SessionOptions) -> None:
@@ -99,6 +104,8 @@ def _fill_by(proto: onnx.ModelProto, model: bytes | Path, rules: DataRules) -> N
 
 
 def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:
+    import onnx
+
     given = {initializer.name: initializer for initializer in graph.initializer}
     for name, value in values.items():
         if name not in given:

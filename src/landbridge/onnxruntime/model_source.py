@@ -13,10 +13,10 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import MAGIC
 from landbridge.frontend.onnx.data_rules import DataRules
-from landbridge.frontend.onnx.labels import Labels, has_names, labels_of
-from landbridge.frontend.onnx.output_types import type_outputs
+from landbridge.frontend.onnx.label_names import Labels
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.file_facts import file_facts
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, argument_of, arguments, metadata
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.records import record
@@ -48,12 +48,20 @@ def read_source(given: str | bytes | os.PathLike[str], options: SessionOptions) 
     model = given if isinstance(given, bytes) else Path(given)
     if _is_program(model):
         return _of_program(_program(model))
+    changed, rules = model_file.with_options(model, options), model_file.external_data(model, options)
+    facts = file_facts(model)
+    if facts is not None:
+        return ModelSource(changed, rules, facts.inputs, facts.overridable, facts.outputs, facts.metadata, ())
+    # imported here, as they import onnx
+    from landbridge.frontend.onnx.labels import has_names, labels_of
+    from landbridge.frontend.onnx.output_types import type_outputs
+
     proto = model_file.read(model)
     type_outputs(proto)
     listed = {initializer.name for initializer in proto.graph.initializer}
     return ModelSource(
-        model_file.with_options(model, options),
-        model_file.external_data(model, options),
+        changed,
+        rules,
         tuple(arguments(value for value in proto.graph.input if value.name not in listed)),
         tuple(arguments(value for value in proto.graph.input if value.name in listed)),
         tuple(arguments(proto.graph.output)),

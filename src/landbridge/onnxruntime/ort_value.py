@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 
 from landbridge.array_type import Array
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from landbridge.onnxruntime.element_types import element_name, element_of, numpy_element
 from landbridge.onnxruntime.memory_info import check_device
-from landbridge.onnxruntime.model_facts import element_name, element_of
 from landbridge.onnxruntime.sparse_tensor import SparseFormError, SparseTensor
 
 
@@ -60,7 +59,7 @@ class OrtValue:
         """Returns an OrtValue on the memory of ``data``, with elements of ONNX type ``onnx_element_type`` and the same
         size, for dtypes that numpy lacks. Raises Fail for elements of another size.
         """
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_element_type))
+        dtype = numpy_element(onnx_element_type)
         if dtype.itemsize != data.dtype.itemsize:
             raise Fail(f"elements of {data.dtype} have {data.dtype.itemsize} bytes, those of {dtype} {dtype.itemsize}")
         return OrtValue(np.ascontiguousarray(data).view(dtype))
@@ -73,7 +72,7 @@ class OrtValue:
         another device.
         """
         check_device(device_type, device_id)
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type))
+        dtype = numpy_element(element_of(element_type))
         return OrtValue(np.empty(tuple(shape), dtype))
 
     @staticmethod
@@ -172,7 +171,7 @@ class _OfHost:
 
 def array_at(address: int, shape: Sequence[int], element_type: Any) -> Array:
     """Returns an array on memory of the caller, who keeps it alive."""
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type)))
+    dtype = numpy_element(element_of(element_type))
     nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     buffer = memoryview((ctypes.c_uint8 * nbytes).from_address(address)).cast("B")
     return np.frombuffer(buffer, dtype).reshape(tuple(shape)) if nbytes else np.empty(tuple(shape), dtype)

@@ -11,6 +11,7 @@ from landbridge.compiler.api import compile
 from landbridge.errors import CompileError, FallbackWarning, ImportModelError, ModelWarning, ShapeError
 from landbridge.executable.executable import Executable
 from landbridge.frontend.onnx.data_rules import DataRules
+from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.options import SessionOptions
@@ -52,6 +53,8 @@ class Programs:
             try:
                 self.session = self._session(self.executable())
             except ImportModelError:
+                if not isinstance(model, Executable):
+                    model_file.read(model)  # raises InvalidProtobuf, as onnxruntime does, where no message can be read
                 raise
             except CompileError as error:
                 if not has_open:

@@ -10,8 +10,8 @@ import numpy as np
 
 from landbridge.array_type import Array
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
+from landbridge.onnxruntime.element_types import element_name, element_of
 from landbridge.onnxruntime.memory_info import check_device
-from landbridge.onnxruntime.model_facts import element_name, element_of
 
 
 class OrtSparseFormat(IntEnum):

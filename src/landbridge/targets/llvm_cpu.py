@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 import platform
-import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from landbridge.errors import TargetError
 from landbridge.instruction_sets.cpus import Vectors
@@ -19,7 +19,11 @@ from landbridge.process.usable_cores import usable_cores
 from landbridge.records import record
 from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
+from landbridge.targets.known_processor import ProcessorFacts, known_processor
 from landbridge.text.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Instruction sets without a description that have 16 vector registers; the others have 32.
 _FEW_REGISTERS = ("i386", "i686", "arm")
@@ -64,15 +68,24 @@ def host() -> Host:
     """Returns the CPU that this process runs on; cores are those the process may use."""
     if isinstance(answer := llvm_process.answer(), Host):
         return answer
-    llvm = _llvmlite()
-    features = llvm.get_host_cpu_features()
+    triple, cpu, features = known_processor(_ask_llvm)
     return Host(
-        triple=str(llvm.get_default_triple()),
-        cpu=str(llvm.get_host_cpu_name()),
-        features=tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
+        triple=triple,
+        cpu=cpu,
+        features=features,
         cores=usable_cores(),
         l1_bytes=cache_bytes(level=1) or 32 << 10,
         l2_bytes=cache_bytes(level=2) or 256 << 10,
+    )
+
+
+def _ask_llvm() -> ProcessorFacts:
+    llvm = _llvmlite()
+    features = sorted(llvm.get_host_cpu_features().items())
+    return ProcessorFacts(
+        str(llvm.get_default_triple()),
+        str(llvm.get_host_cpu_name()),
+        tuple(f"{'+' if on else '-'}{name}" for name, on in features),
     )
 
 
@@ -243,6 +256,8 @@ def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProc
             f"target 'llvm': LLVM must be asked about -mtriple={triple} -mcpu={cpu} by a Python of its own, and "
             f"sys.executable is {sys.executable!r}; leave both out, or compile where it is Python"
         )
+    import subprocess  # which takes 3 ms to import, and is for CPUs of others alone
+
     command = python_command(_PROBE, [triple, cpu, features])
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
 

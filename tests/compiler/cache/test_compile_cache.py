@@ -67,7 +67,7 @@ def result(executable: lb.Executable) -> list[float]:
 
 def test_the_second_compile_is_the_first_one_again(folder: Path, file: Path, compiles: list[str]) -> None:
     first, second = lb.compile(file), lb.compile(str(file))
-    assert len(compiles) == 1 and len(list(folder.iterdir())) == 1
+    assert len(compiles) == 1 and len(list(folder.glob("*.lbx"))) == 1
     assert result(first) == result(second) == (X + 1).tolist()
     assert second.metadata == first.metadata and second.sources == first.sources
     assert second.functions == first.functions and second.memory == first.memory
@@ -200,12 +200,12 @@ def test_a_file_that_changes_during_the_compile_is_not_retained(
 
     monkeypatch.setattr(compilation, "compile_model", changed)
     lb.compile(file)
-    assert not list(folder.iterdir())
+    assert not list(folder.glob("*.lbx"))
 
 
 def test_an_entry_that_is_damaged_is_compiled_again(folder: Path, file: Path, compiles: list[str]) -> None:
     lb.compile(file)
-    (entry,) = folder.iterdir()
+    (entry,) = folder.glob("*.lbx")
     content = entry.read_bytes()
     for place in (*range(0, len(content), max(1, len(content) // 9)), len(content) - 1):
         entry.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
@@ -218,14 +218,14 @@ def test_an_entry_that_is_damaged_is_compiled_again(folder: Path, file: Path, co
 
 def test_entries_without_notes_are_none(folder: Path, file: Path, compiles: list[str]) -> None:
     executable = lb.compile(file)
-    (entry,) = folder.iterdir()
+    (entry,) = folder.glob("*.lbx")
     replace(executable, sources=()).save(entry)
     assert result(lb.compile(file)) == (X + 1).tolist() and len(compiles) == 2
 
 
 def test_the_entry_used_last_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lb.compile(model(1.0))
-    size = next(folder.iterdir()).stat().st_size
+    size = next(folder.glob("*.lbx")).stat().st_size
     monkeypatch.setenv("LANDBRIDGE_CACHE_BYTES", str(size * 5 // 2))
     lb.compile(model(2.0))
     running = lb.Session(lb.compile(model(2.0)))
@@ -242,7 +242,7 @@ def test_the_entry_used_last_stays(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_is_larger_than_allowed_is_not_retained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE_BYTES", "1000")
     assert result(lb.compile(model())) == (X + 1).tolist()
-    assert not list(folder.iterdir())
+    assert not list(folder.glob("*.lbx"))
 
 
 def test_a_full_disk_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_processes_at_once(folder: Path, file: Path) -> None:
     )
     running = [subprocess.Popen([sys.executable, "-c", program, file], stderr=subprocess.PIPE) for _ in range(3)]
     assert [(child.communicate()[1], child.returncode) for child in running] == [(b"", 0)] * 3
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(folder.glob("*.lbx"))) == 1
 
 
 def test_a_compile_that_was_retained_needs_no_compiler(folder: Path, file: Path) -> None:

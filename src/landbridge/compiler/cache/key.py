@@ -5,12 +5,12 @@ That is the model's bytes, targets, options, this package's own code and the pac
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,11 @@ import numpy as np
 from landbridge.compiler.options import CompileOptions
 from landbridge.dtypes import dtype_name
 from landbridge.errors import LandbridgeError
+from landbridge.executable.digest import sha256
 from landbridge.executable.parts import VDevice
 from landbridge.instruction_sets.registry import INSTRUCTION_SETS, is_known, names
 from landbridge.operators import REGISTRY
-from landbridge.package_version import package_version
+from landbridge.package_version import package_versions
 from landbridge.targets import Target, is_built_in
 
 #: Packages whose code decides what a compile makes.
@@ -29,7 +30,7 @@ _PACKAGES = ("landbridge", "xdsl", "onnx", "llvmlite", "numpy", "ml_dtypes")
 
 
 #: Of the files of this package that do: modules, and the text that images are made of.
-_SUFFIXES = frozenset({".py", ".ll", ".h"})
+_SUFFIXES = (".py", ".ll", ".h")
 
 
 class NotCacheableError(LandbridgeError):
@@ -44,7 +45,8 @@ def name_of_entry(
     Raises NotCacheableError for any other model, for options that are functions, and for targets, instruction sets and
     operators of other packages, whose code may change without notice; OSError where the file cannot be read.
     """
-    digest = hashlib.sha256(_code().encode())
+    pieces = [_code().encode()]
+    feed = pieces.append
     for target in targets:
         if not is_built_in(target.kind):
             raise NotCacheableError(f"target {target.kind!r} is of another package")
@@ -53,33 +55,30 @@ def name_of_entry(
         for isa in isas:
             if is_known(isa) and not INSTRUCTION_SETS.is_built_in(isa):
                 raise NotCacheableError(f"instruction set {isa!r} is of another package")
-    _feed(digest.update, [target.to_json() for target in targets])
-    _feed(digest.update, list(vdevices))
-    _feed(digest.update, options)
+    _feed(feed, [target.to_json() for target in targets])
+    _feed(feed, list(vdevices))
+    _feed(feed, options)
     others = {each.op_type for each in REGISTRY.of_others()}
     content: bytes | None = None
     if isinstance(model, Path):
-        _feed(digest.update, ["file", model.suffix, digest_of_file(model)])
+        _feed(feed, ["file", model.suffix, digest_of_file(model)])
         content = model.read_bytes() if others else None
     elif isinstance(model, str | bytes):
-        _feed(digest.update, model)
+        _feed(feed, model)
         content = model.encode() if isinstance(model, str) else model
     else:
         content = _serialized(model)
-        _feed(digest.update, ["message", content])
+        _feed(feed, ["message", content])
     for name in others:
         if content is not None and name.encode() in content:  # of a node, or by chance
             raise NotCacheableError(f"operator {name!r} is of another package")
-    return digest.hexdigest()
+    return sha256(pieces).hex()
 
 
 def digest_of_file(file: Path) -> str:
     """Returns the SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
-    digest = hashlib.sha256()
     with file.open("rb") as opened:
-        while block := opened.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return sha256(iter(partial(opened.read, 1 << 20), b"")).hex()
 
 
 def _serialized(model: object) -> bytes:
@@ -137,7 +136,22 @@ def _code() -> str:
     """Returns a text that identifies the compiler: versions, and its files by time and size, as they change in a
     checkout.
     """
-    root = Path(__file__).parents[2]
-    stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*")) if file.suffix in _SUFFIXES]
-    owned = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    return json.dumps([owned, [(name, package_version(name)) for name in _PACKAGES]])
+    versions = package_versions(_PACKAGES)
+    return json.dumps(
+        [sorted(_files(str(Path(__file__).parents[2]), "")), [(name, versions[name]) for name in _PACKAGES]]
+    )
+
+
+def _files(folder: str, prefix: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the path in this package, size and time of each file of ``folder`` that decides what a compile makes.
+
+    A walk by ``scandir`` takes a tenth of the time that one of paths takes.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from _files(entry.path, f"{prefix}{entry.name}/")
+            elif entry.name.endswith(_SUFFIXES):
+                found = entry.stat()
+                yield f"{prefix}{entry.name}", found.st_size, found.st_mtime_ns

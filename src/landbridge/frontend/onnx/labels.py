@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from landbridge.records import record
+from landbridge.frontend.onnx.label_names import Labels
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -17,23 +17,6 @@ _ML = "ai.onnx.ml"
 _OF_IDENTITY = 7
 #: Operators whose results may be text: the label of a class.
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
-
-
-@record(frozen=True)
-class Labels:
-    """The meaning of the numbers of ``output``: if ``are_maps``, a row has one number for each of ``names``, else a
-    number is an index into ``names``.
-    """
-
-    output: str
-    names: tuple[str, ...] | tuple[int, ...]
-    are_maps: bool
-
-    def __str__(self) -> str:
-        shown = ", ".join(map(repr, self.names[:8])) + ", ..." * (len(self.names) > 8)
-        if self.are_maps:
-            return f"output {self.output!r} is a list of maps, and becomes their values: a column for each of {shown}"
-        return f"output {self.output!r} is text, and becomes the number of one of {shown}"
 
 
 def labels_of(model: ModelProto) -> list[Labels]:
