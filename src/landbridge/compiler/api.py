@@ -63,6 +63,7 @@ def compile(
     sanitize: bool | None = None,
     external_data: str | Path | None = None,
     allow_links: bool = False,
+    optimize: Literal["full", "fast"] = "full",
     **unknown: NoReturn,
 ) -> Executable:
     """Compile ``model`` for ``target``.
@@ -115,6 +116,11 @@ def compile(
       in memory with external data has none, and needs it.
     - ``allow_links``: links to external data may lead anywhere, for models whose makers you trust. Without it a link
       leads to a file in that folder, or is one of the Hugging Face cache that the model is in.
+    - ``optimize``: with ``"fast"`` the result is a first program of numpy functions, which is made in milliseconds,
+      while a process of low priority compiles the full one into the cache on disk. A Session takes the full one between
+      two runs. Results of the first differ in the last bits, because its sums have another order. It is made for shapes
+      that are numbers, the default target and no other options; else, and without a cache, the full program is
+      compiled (docs/compile-cache.md).
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target declares.
 
     A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
@@ -140,6 +146,8 @@ def compile(
         _check_model(model)
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
+    if optimize not in ("full", "fast"):
+        raise InputError(f"optimize={optimize!r}; legal: 'full', 'fast'")
     if dump is not None:
         if not isinstance(dump, str | PathLike):
             raise InputError(f"dump= takes the path of a folder, not {type(dump).__name__}")
@@ -169,6 +177,12 @@ def compile(
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:
         return entry.found
+    if optimize == "fast" and entry is not None and bounds is None:
+        from landbridge.compiler.first_result import first_then_full  # few compiles want it
+
+        first = first_then_full(model, targets, options, MAX_NODES, entry)
+        if first is not None:
+            return first
     # IR is several 100,000 objects that live until the end; collecting garbage among them took a third of the time.
     with collector_paused():
         # imported here, as they import the compiler's packages, and what shows progress

@@ -19,6 +19,7 @@ from landbridge.records import record
 if TYPE_CHECKING:
     from landbridge.executable.crossing_report import CrossingReport
     from landbridge.executable.file_writer import FileParts
+    from landbridge.executable.pending_program import PendingProgram
     from landbridge.sizes.dim import Dim
 
 #: The key in ``Executable.metadata`` of the segments of a program that is cut (``landbridge.executable.segments``).
@@ -31,7 +32,8 @@ class Executable:
 
     ``scratch_bytes``: the bytes that each thread's kernels take for temporaries, on its stack or, where these are more
     than ``abi.STACK_TEMPORARY_BYTES``, in a workspace. ``sources``: the files that it was compiled from, which ``save``
-    does not replace. ``files``: those that constants are mapped from.
+    does not replace. ``files``: those that constants are mapped from. ``replacement``: the program that Sessions take
+    in its place, between two runs, once it is there; files do not have it.
 
     Two are equal only when they are one object: values of weights are not compared.
     """
@@ -45,9 +47,11 @@ class Executable:
     metadata: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = field(default=(), repr=False)
     files: tuple[FileWatch, ...] = field(default=(), repr=False)
+    replacement: PendingProgram | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"files": ()}  # a pickled copy contains its constants
+        # a pickled copy contains its constants, and another process cannot wait for the replacement
+        return self.__dict__ | {"files": (), "replacement": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from landbridge.frontend.onnx.wire_format import Content, WireFormatError, fields, message, signed, text
+from landbridge.first_tier.wire_format import Content, WireFormatError, fields, message, signed, text
 from landbridge.onnxruntime.element_types import element_name
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
 from landbridge.records import record

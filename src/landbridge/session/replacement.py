@@ -42,7 +42,7 @@ class Replacement:
 
         Raises BindError where the one is open, or cut, and the other is not.
         """
-        if type(executor) is not type(self.executor):
+        if not isinstance(executor, type(self.executor)):
             raise BindError(
                 "a Session cannot continue with a program of another form: one is open, or cut where data decide "
                 "sizes, and the other is not; make another Session"

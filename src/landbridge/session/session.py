@@ -107,7 +107,13 @@ class Session(ProcessBound):
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable, self._options, self._given_params = executable, options, GivenParameters()
-        self._executor: Executor = executor_of(executable, entry, options, self._given_params)
+        self._executor: Executor
+        if executable.replacement is None:
+            self._executor = executor_of(executable, entry, options, self._given_params)
+        else:
+            from landbridge.session.first_executor import FirstExecutor  # few programs have a replacement
+
+            self._executor = FirstExecutor(executable, entry, options, self._given_params, self, _exchange)
         self._background = BackgroundRuns(entry)
         #: Further Sessions for calls that come while this one is used; None for those themselves.
         self._spares: Spares[Session] | None = _spares_of(executable, entry, self._given_params, options)
@@ -474,6 +480,14 @@ def _spares_of(executable: Executable, entry: Entry, params: GivenParameters, op
         return created
 
     return Spares(make, lambda: usable_cores() // threads)
+
+
+def _exchange(session: Session, executable: Executable) -> Executor:
+    """Lets ``session``, whose lock the caller holds, work with ``executable``; returns its Executor. Raises as
+    ``replace``.
+    """
+    session._replace(prepared_replacement(session, executable))
+    return session._executor
 
 
 def prepared_replacement(session: Session, executable: Executable) -> Replacement:

@@ -20,7 +20,7 @@ from landbridge.compiler.cache.key import NotCacheableError, digest_of_file, nam
 from landbridge.compiler.options import CompileOptions
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
-from landbridge.files.cache_folder import CacheFolder, open_folder
+from landbridge.files.cache_folder import PROGRAM, CacheFolder, open_folder
 from landbridge.records import record
 from landbridge.reporting.warning_notes import NotedWarning, tell_again
 from landbridge.targets import Target
@@ -40,6 +40,15 @@ class CacheEntry:
     _name: str
     _model: Path | None
     _began_ns: int
+
+    def is_there(self) -> bool:
+        """Returns whether a result was written; it may be damaged."""
+        return (self._folder.path / f"{self._name}{PROGRAM}").exists()
+
+    def read(self) -> Executable | None:
+        """Returns the result that was written since, with its warnings issued; None where there is none."""
+        found = read_entry(self._folder, self._name)
+        return None if found is None else _restored(found, self._model)
 
     def keep(self, executable: Executable, reported: Sequence[NotedWarning]) -> None:
         """Writes the result of a compile for later calls; does nothing where that is impossible, or files changed in

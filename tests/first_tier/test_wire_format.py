@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import AttributeProto, StringStringEntryProto, TensorProto
 
-from landbridge.frontend.onnx.wire_format import WireFormatError, fields, integers, message, text, varint
+from landbridge.first_tier.wire_format import WireFormatError, fields, integers, message, text, varint
 
 
 def test_fields_of_every_wire_type() -> None:
