@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from onnx import parser
 
 import landbridge.onnxruntime as ort
+from landbridge.compiler.background_compile import BackgroundCompile
 from landbridge.errors import FallbackWarning, LandbridgeError
 from landbridge.onnxruntime import programs
 from landbridge.onnxruntime.lru_cache import Retained
@@ -147,3 +149,33 @@ def test_threads_get_one_value_of_a_key() -> None:
     for thread in threads:
         thread.join()
     assert found[0] is found[1] is retained.get(1, object, list)
+
+
+def test_a_first_program_runs_until_the_full_one_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path / "cache"))
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }'
+    )
+    options = ort.SessionOptions()
+    options.add_session_config_entry("landbridge.optimize", "fast")
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    running = session._programs.session
+    assert running is not None
+    first = running.executable
+    pending = first.replacement
+    assert isinstance(pending, BackgroundCompile)
+    assert session.run(None, {"x": x})[0].tolist() == np.maximum(x, 0).tolist()
+    full = pending.wait()
+    assert full is not None
+    assert session.run(None, {"x": x})[0].tolist() == np.maximum(x, 0).tolist() and running.executable is full
+
+
+def test_illegal_words_of_optimize() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }'
+    )
+    options = ort.SessionOptions()
+    options.add_session_config_entry("landbridge.optimize", "quick")
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match="legal: 'full', 'fast'"):
+        ort.InferenceSession(model.SerializeToString(), options)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from landbridge.compiler.api import compile
 from landbridge.errors import CompileError, FallbackWarning, ImportModelError, ModelWarning, ShapeError
@@ -23,6 +24,9 @@ from landbridge.sizes.dim import Dim
 #: Programs that are kept of one model, where the options say no other number: the entry that says one.
 RETAINED_PROGRAMS = "landbridge.kept_programs"
 _RETAINED = 8
+
+#: The entry that says whether a first program may run until the full one is there, as ``landbridge.compile`` has it.
+OPTIMIZE = "landbridge.optimize"
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -107,6 +111,7 @@ class Programs:
                 external_data=self._external.folder,
                 allow_links=self._external.allow_links,
                 dump=dump,
+                optimize=_optimize(self._options),
             )
 
     def _compiled(self, shapes: Shapes) -> Session:
@@ -130,6 +135,14 @@ def retained_programs(options: SessionOptions) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise failures.InvalidArgument(f"{RETAINED_PROGRAMS} is {text!r}; a whole number from 1 is legal")
     return int(text)
+
+
+def _optimize(options: SessionOptions) -> Literal["full", "fast"]:
+    """Returns what ``options`` say of first programs; raises InvalidArgument for another word."""
+    text = options.config_entry(OPTIMIZE) or "full"
+    if text == "full" or text == "fast":
+        return text
+    raise failures.InvalidArgument(f"{OPTIMIZE} is {text!r}; legal: 'full', 'fast'")
 
 
 @contextmanager
