@@ -11,7 +11,7 @@ from landbridge.executable.executable import Executable
 from landbridge.session.executor import Executor
 from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.given_parameters import GivenParameters
-from landbridge.session.session_options import SessionOptions
+from landbridge.session.session_options import BindOptions
 from landbridge.vm.entry import Entry
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class FirstExecutor(FixedExecutor):
         self,
         executable: Executable,
         entry: Entry,
-        options: SessionOptions,
+        options: BindOptions,
         params: GivenParameters,
         of: Session,
         exchange: Exchange,
