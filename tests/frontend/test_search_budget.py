@@ -96,7 +96,9 @@ def test_no_extent_is_longer_than_can_be_written() -> None:
     nodes = f"r0 = Relu(x) {slices} y = Relu(r9)"
     text = f"g (float[n, 4] x, {bounds}) => (float[q, 4] y) <int64[1] axis = {{0}}> {{ {nodes} }}"
     found = import_onnx(ImportRequest(_parsed(text), (Target("llvm"),), dimensions={}))
-    extents: list[Extent] = [e for op in found.module.main.walk() for result in op.results for e in shape_of(result.type)]
+    extents: list[Extent] = [
+        e for op in found.module.main.walk() for result in op.results for e in shape_of(result.type)
+    ]
     assert max(written(e.terms) for e in extents if isinstance(e, Size)) < 1 << 18
 
 
