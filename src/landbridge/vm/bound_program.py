@@ -144,7 +144,11 @@ class BoundProgram:
 
 
 def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels], memory: ProgramMemory) -> Program:
-    """Returns the Program; where copies are allowed, memory that code cannot use in place is taken from the host."""
+    """Returns the Program; where copies are allowed, memory that code cannot use in place is taken from the host.
+
+    Binding itself shows which memory code of the host uses, so that it begins again, at most once for each vdevice.
+    Without copies allowed, the first error is raised.
+    """
     while True:
         try:
             return bind_function(executable.main, executable.vdevices, images, memory)
