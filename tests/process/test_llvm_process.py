@@ -59,7 +59,7 @@ def test_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise BlockingIOError
 
-    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr(llvm_process.subprocess, "Popen", refused)
     llvm_process.begin()
     assert not llvm_process.is_begun() and llvm_process.answer() is None
 

@@ -11,11 +11,11 @@ import atexit
 import os
 import pickle
 import signal
+import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from landbridge.compiler.cache import CacheEntry
 from landbridge.errors import FallbackWarning
@@ -24,9 +24,6 @@ from landbridge.process.helper_process import environment, has_interpreter, pyth
 from landbridge.process.locks import new_lock
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
-
-if TYPE_CHECKING:
-    import subprocess
 
 _SERVE = "from landbridge.compiler.background_worker import serve; serve()"
 
@@ -113,8 +110,6 @@ class BackgroundCompile:
 def _started(
     model: bytes | Path, target: Target, shapes: Mapping[str, Sequence[int | str]] | None
 ) -> subprocess.Popen[bytes]:
-    import subprocess  # which takes 3 ms to import; most compiles start no process
-
     if not has_interpreter():
         raise OSError("sys.executable is no Python")
     memory = None

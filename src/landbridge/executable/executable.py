@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,11 +19,23 @@ from landbridge.records import record
 if TYPE_CHECKING:
     from landbridge.executable.crossing_report import CrossingReport
     from landbridge.executable.file_writer import FileParts
-    from landbridge.executable.pending_program import PendingProgram
     from landbridge.sizes.dim import Dim
 
 #: The key in ``Executable.metadata`` of the segments of a program that is cut (``landbridge.executable.segments``).
 SEGMENTS = "segments"
+
+
+class PendingProgram(Protocol):
+    """A program in the making, of the same model, target and shapes as the program that has it."""
+
+    def take(self) -> Executable | None:
+        """Returns the program once it is there, at every call from then on; None while it is being made, and for good
+        where it cannot be made, of which the first call then warns. Takes microseconds until it is there. Any thread
+        may call it.
+        """
+
+    def decline(self, reason: str) -> None:
+        """Warns, once, that the program cannot be used because of ``reason``; ``take`` returns None from then on."""
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -13,8 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import landbridge
-
 #: What the helper does first: this process's path, and the very package that this process has.
 _PRELUDE = """
 import json, sys
@@ -85,7 +83,7 @@ def _absolute(folders: str) -> str:
 
 
 def _package_file() -> str:
-    return str(Path(str(landbridge.__file__)).absolute())
+    return str(Path(__file__).absolute().parents[1] / "__init__.py")
 
 
 def _module_path() -> list[str]:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import atexit
 import pickle
+import subprocess
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from landbridge.process.helper_process import environment, has_interpreter, python_command
-
-if TYPE_CHECKING:
-    import subprocess
 
 #: Compiles what comes, and ends without what Python does at its end, of which nothing is left to be done, and which the
 #: caller would wait for.
@@ -67,8 +64,6 @@ def take() -> subprocess.Popen[bytes]:
 
 
 def _started(code: str) -> subprocess.Popen[bytes]:
-    import subprocess  # which takes 3 ms to import; a process that finds compiled programs starts no other
-
     pipe = subprocess.PIPE
     return subprocess.Popen(python_command(code), stdin=pipe, stdout=pipe, env=environment())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from landbridge.errors import LandbridgeError
 from landbridge.executable.executable import Executable
@@ -14,12 +14,9 @@ from landbridge.session.given_parameters import GivenParameters
 from landbridge.session.session_options import BindOptions
 from landbridge.vm.entry import Entry
 
-if TYPE_CHECKING:
-    from landbridge.session.session import Session
-
 #: Lets a Session, whose lock the caller holds, work with another program; returns its Executor, or raises what binding
 #: raises, and then nothing has changed.
-Exchange = Callable[["Session", Executable], Executor]
+Exchange = Callable[[Any, Executable], Executor]
 
 
 class FirstExecutor(FixedExecutor):
@@ -35,7 +32,7 @@ class FirstExecutor(FixedExecutor):
         entry: Entry,
         options: BindOptions,
         params: GivenParameters,
-        of: Session,
+        of: object,
         exchange: Exchange,
     ) -> None:
         super().__init__(executable, entry, options, params)

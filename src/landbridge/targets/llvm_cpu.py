@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 import platform
+import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from landbridge.errors import TargetError
 from landbridge.instruction_sets.cpus import Vectors
@@ -21,9 +21,6 @@ from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.targets.known_processor import ProcessorFacts, known_processor
 from landbridge.text.did_you_mean import did_you_mean
-
-if TYPE_CHECKING:
-    import subprocess
 
 #: Instruction sets without a description that have 16 vector registers; the others have 32.
 _FEW_REGISTERS = ("i386", "i686", "arm")
@@ -256,8 +253,6 @@ def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProc
             f"target 'llvm': LLVM must be asked about -mtriple={triple} -mcpu={cpu} by a Python of its own, and "
             f"sys.executable is {sys.executable!r}; leave both out, or compile where it is Python"
         )
-    import subprocess  # which takes 3 ms to import, and is for CPUs of others alone
-
     command = python_command(_PROBE, [triple, cpu, features])
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
 
