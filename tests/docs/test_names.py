@@ -15,6 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 OTHERS = {
     "landbridge.allow_links": "an entry of SessionOptions",
     "landbridge.kept_programs": "an entry of SessionOptions",
+    "landbridge.optimize": "an entry of SessionOptions",
     "landbridge.codegens": "a group of entry points",
     "landbridge.LengthWithin": "an operator of the IR's own domain",
 }

@@ -64,8 +64,8 @@ def test_refused(name):
 
 
 def test_the_name_is_that_of_the_public_class():
-    """Sessions of programs with open dimensions are of a class below it."""
-    made = lb.Session(open_program(), num_threads=1)
+    """Sessions with a time limit are of a class below it."""
+    made = lb.Session(PROGRAM, num_threads=1, time_limit=60)
     assert type(made) is not lb.Session
     with pytest.raises(errors.NotPicklableError, match=r"^a Session belongs to this process"):
         pickle.dumps(made)
