@@ -248,7 +248,7 @@ def _compiled(
     for number, program in enumerate(programs):
         module, folder = program.module, directory
         module.declined = declined
-        request_places(module, options.place or {})
+        request_places(module, options.place or {}, is_first=number == 0 or pieces is not None)
         request_spill(module, options.spill or {})
         set_unpacked_names(module.main, options.unpacked)
         request_aliases(module, {} if options.alias == "auto" else options.alias or {})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.parts import BLOCKED, TensorSpec, VDevice
@@ -64,8 +64,11 @@ class Requests:
         return next((vdevice for name, vdevice in self.places.items() if symbol_name(name) == symbol), None)
 
 
-def request_places(module: IRModule, places: Places) -> None:
+def request_places(module: IRModule, places: Places, *, is_first: bool = True) -> None:
     """Record ``places`` in ``module``, for the pass ``vdevice``.
+
+    ``is_first``: ``module`` is the first program of its model, which has all that can be named. Another may lack nodes
+    and constants, as a program for extents of 0 lacks those without elements; what it lacks is left out.
 
     Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs, outputs and constants,
     which match exactly: an input then crosses to its placement at the start of a run, an output is produced there, and
@@ -83,6 +86,8 @@ def request_places(module: IRModule, places: Places) -> None:
         vdevice = _resolve(module, pattern, wanted)
         symbols = module.symbols_of(pattern)
         named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
+        if not named and not is_first and (pattern not in outputs or not _is_made(module, outputs.index(pattern))):
+            continue
         if pattern in outputs and not named:
             requested[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = requested[pattern] = vdevice
             continue
@@ -103,10 +108,19 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
 
 
+def _is_made(module: IRModule, number: int) -> bool:
+    """Returns whether output ``number`` is a result of a call."""
+    return isinstance(_producer(module, number), CallOp | HostCallOp)
+
+
+def _producer(module: IRModule, number: int) -> Operation | Block | None:
+    last = module.main.body.block.last_op
+    return viewed(last.operands[number]).owner if last is not None else None
+
+
 def _maker(module: IRModule, output: str, number: int) -> str:
     """Returns the name of the node that produces output ``number``; raises PlacementError if there is none."""
-    last = module.main.body.block.last_op
-    producer = viewed(last.operands[number]).owner if last is not None else None
+    producer = _producer(module, number)
     if not isinstance(producer, CallOp | HostCallOp):
         raise PlacementError(
             f"output {output!r} is not a result of a node of its own; place the nodes that it comes from"
