@@ -66,7 +66,7 @@ class _Linker:
     def linked(self) -> Linked:
         offsets, planned, bound = self._plan()
         storage = self._new()
-        if planned:
+        if offsets:
             self._instructions.append(AllocStorage(storage, planned, 0, _ALIGNMENT))
         for value, number in self._direct.items():
             register = self._registers[value] = self._new()
@@ -159,12 +159,12 @@ class _Linker:
     ) -> ShapedValue | None:
         """Returns the root of the operand whose memory ``value`` may take; None where it may not.
 
-        Another operand with the same memory is read in another order, unless it is the same value.
+        Another operand with the same memory may be read after the result has been begun.
         """
         operand = call.operands[0] if call.overwrites else None
         if operand is None or operand.constant is not None or last[operand.root] > time:
             return None
-        others = [each for each in call.operands[1:] if each is not None and each is not operand]
-        if (operand.shape, operand.dtype) != (value.shape, value.dtype) or operand.root in (e.root for e in others):
+        others = [each.root for each in call.operands[1:] if each is not None]
+        if (operand.shape, operand.dtype) != (value.shape, value.dtype) or operand.root in others:
             return None
         return operand.root

@@ -56,10 +56,7 @@ def hard_sigmoid(x: Array, out: Array, *, alpha: float, beta: float) -> None:
 @kernel("HardSwish")
 def hard_swish(x: Array, out: Array) -> None:
     """x * limited(x / 6 + 1 / 2)."""
-    factor = x * (1 / 6)
-    factor += 0.5
-    np.clip(factor, 0, 1, out=factor)
-    np.multiply(x, factor, out=out)
+    np.multiply(x, np.clip(x * (1 / 6) + 0.5, 0, 1), out=out)
 
 
 @kernel("LeakyRelu")

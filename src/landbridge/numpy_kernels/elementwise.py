@@ -76,10 +76,11 @@ _register(_BINARY, _binary)
 
 @kernel("Div")
 def div(a: Array, b: Array, out: Array) -> None:
-    """Divides; integers towards zero."""
+    """Divides; integers towards zero, and by 1 where the divisor is 0, as compiled programs do."""
     if out.dtype.kind == "f":
         np.divide(a, b, out=out)
         return
+    b = np.where(b == 0, b.dtype.type(1), b)
     quotient = np.floor_divide(a, b)
     if out.dtype.kind == "i":
         quotient += (quotient < 0) & (quotient * b != a)
@@ -94,11 +95,15 @@ def mod(a: Array, b: Array, out: Array, *, fmod: int) -> None:
 
 @kernel("Pow")
 def power(a: Array, b: Array, out: Array) -> None:
-    """``a`` to the power of ``b``, in the dtype of ``a``."""
+    """``a`` to the power of ``b``, in the dtype of ``a``; integers to negative powers as 1 over the positive one."""
     if b.size == 1 and out.dtype.kind == "f" and float(b.reshape(-1)[0]) == 2.0:
         np.square(a, out=out)
     elif b.size == 1 and out.dtype.kind == "f" and float(b.reshape(-1)[0]) == 0.5:
         np.sqrt(a, out=out)
+    elif a.dtype.kind in "iu" and b.dtype.kind == "i" and (b < 0).any():
+        inverse = np.where(a == 0, np.iinfo(a.dtype).max, np.where(np.abs(a) == 1, a, 0))
+        odd = np.where(b % 2 == 0, np.abs(inverse), inverse)
+        np.copyto(out, np.where(b < 0, odd, np.power(a, np.maximum(b, 0))), casting="unsafe")
     else:
         np.copyto(out, np.power(a, b), casting="unsafe")
 

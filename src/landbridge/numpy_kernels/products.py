@@ -11,7 +11,7 @@ from landbridge.numpy_kernels.registry import kernel
 @kernel("MatMul", multiplies=True)
 def matmul(a: Array, b: Array, out: Array) -> None:
     """The matrix product of the last two axes; of a batch with one matrix as one product."""
-    if b.ndim == 2 and a.ndim > 2:
+    if b.ndim == 2 and a.ndim > 2 and a.size and b.size:
         np.matmul(a.reshape(-1, a.shape[-1]), b, out=out.reshape(-1, out.shape[-1]))
     elif out.ndim == 0:
         out[...] = np.matmul(a, b)

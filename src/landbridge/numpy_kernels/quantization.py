@@ -12,7 +12,7 @@ from landbridge.numpy_kernels.registry import kernel
 def quantize(x: Array, scale: Array, zero: Array | None, out: Array, *, axis: int) -> None:
     """x / scale, rounded to even, plus the zero point, limited to what the dtype of ``out`` holds."""
     limits = np.iinfo(out.dtype)
-    found = x / _along(scale, axis, x.ndim)
+    found = np.asarray(x / _along(scale, axis, x.ndim))
     np.rint(found, out=found)
     if zero is not None:
         found += _along(zero, axis, x.ndim)

@@ -120,6 +120,8 @@ def unsqueeze(r: Request) -> Sequence[ShapedValue]:
     assert axes is not None
     rank = len(x.shape) + len(axes)
     added = {r.axis(axis, rank) for axis in axes}
+    if len(added) != len(axes):
+        raise NotTakenError(f"Unsqueeze of axes {axes}, one of them twice")
     rest = iter(x.shape)
     return (r.builder.view(x, [1 if axis in added else next(rest) for axis in range(rank)]),)
 
@@ -173,7 +175,8 @@ def slices(r: Request) -> Sequence[ShapedValue]:
         at = r.axis(axis, len(x.shape))
         if not step:
             raise NotTakenError("Slice by 0")
-        chosen = range(x.shape[at])[start:end:step]
+        first = max(start, -x.shape[at]) if step < 0 else start  # else Python takes none, and ONNX the first element
+        chosen = range(x.shape[at])[first:end:step]
         begins[at], strides[at], shape[at] = chosen.start, step, len(chosen)
     if tuple(shape) == x.shape and min(strides, default=1) > 0:
         return (x,)
@@ -230,7 +233,10 @@ def pad(r: Request) -> Sequence[ShapedValue]:
     before, after = [0] * rank, [0] * rank
     for number, axis in enumerate(axes):
         before[axis], after[axis] = pads[number], pads[len(axes) + number]
-    shape = tuple(b + e + a for b, e, a in zip(before, x.shape, after, strict=True))
+    sides = list(zip(before, x.shape, after, strict=True))
+    shape = tuple(b + e + a for b, e, a in sides)
+    if any(e + min(b, 0) + min(a, 0) < 1 for b, e, a in sides):
+        raise NotTakenError("Pad that leaves out all elements")
     value = r.optional(2)
     if r.given("value") is not None:
         value = r.builder.constant(np.asarray(r.attribute("value", 0.0), numpy_dtype(x.dtype)))

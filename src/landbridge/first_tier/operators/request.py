@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from landbridge.array_type import Array
 from landbridge.first_tier.call_builder import CallBuilder, ShapedValue, TensorType
 from landbridge.first_tier.not_taken import NotTakenError
@@ -76,10 +78,13 @@ class Request:
         return None if default is None else list(default)
 
     def attribute(self, name: str, default: _T) -> _T:
-        """Returns attribute ``name`` as the type of ``default``, which stands for it where it is absent."""
+        """Returns attribute ``name`` as the type of ``default``, which stands for it where it is absent.
+
+        Floats are of float32, as files have them.
+        """
         given: Any = self.given(name)
         if given is None:
-            return default
+            return type(default)(np.float32(default)) if isinstance(default, float) else default
         if isinstance(default, float) and isinstance(given, int):
             given = float(given)
         if type(given) is not type(default):

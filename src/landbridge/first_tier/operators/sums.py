@@ -49,6 +49,8 @@ def running_sum(r: Request) -> Sequence[ShapedValue]:
     """Translates CumSum."""
     x = r.input(0)
     axis = r.axis(int(r.known(1).reshape(())), len(x.shape))
+    if 0 in x.shape:
+        raise NotTakenError("CumSum of no elements")
     options = {name: r.attribute(name, 0) for name in ("exclusive", "reverse")}
     return r.call("CumSum", [x], [(x.shape, x.dtype)], options | {"axis": axis})
 
