@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import subprocess
@@ -157,6 +158,20 @@ def test_a_process_that_is_killed_is_reported_once(file: Path, cache: Path) -> N
     assert session.executable is first and not list(cache.glob("*.lbx"))
 
 
+def test_an_interrupt_while_python_looks_after_the_process_leaves_no_lock(file: Path, cache: Path) -> None:
+    with locked(cache):
+        first = lb.compile(file, optimize="fast")
+        process = process_of(first)
+        process._waitpid_lock.acquire()  # type: ignore[attr-defined]  # as an interrupt within Popen.poll leaves it
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        with pytest.warns(FallbackWarning, match="ended with status -9"):
+            assert compiled_by(first).take() is None
+    finally:
+        process._waitpid_lock.release()  # type: ignore[attr-defined]
+
+
 def test_an_error_of_the_compile_is_reported(file: Path, cache: Path) -> None:
     with locked(cache):
         first = lb.compile(file, optimize="fast")
@@ -265,3 +280,17 @@ def test_the_process_gives_way(file: Path, cache: Path) -> None:
         wait_until(lambda: os.getpriority(os.PRIO_PROCESS, process.pid) > niceness)
         assert os.getpgid(process.pid) == process.pid  # Ctrl-C does not reach it
         os.kill(process.pid, signal.SIGKILL)
+
+
+def test_the_process_ends_with_the_last_program_and_session(file: Path, cache: Path) -> None:
+    executable = lb.compile(file, optimize="fast")
+    number = process_of(executable).pid
+    session = lb.Session(executable, num_threads=1)
+    del executable
+    assert is_alive(number)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del session
+        gc.collect()
+    assert not is_alive(number)
+    assert not [each for each in caught if issubclass(each.category, ResourceWarning)]

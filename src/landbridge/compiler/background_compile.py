@@ -50,6 +50,9 @@ class BackgroundCompile:
         _all.add(self)
         self._process = _started(model, target, shapes)
 
+    def __del__(self) -> None:
+        self.end()  # nobody is left who would take the program
+
     def take(self) -> Executable | None:
         """Returns the program once it is in the cache; warns once where it will not be."""
         if self._found is not None or self._is_over:
@@ -57,7 +60,7 @@ class BackgroundCompile:
         if self._process is None:  # a child after a fork
             if not self._entry.is_there():
                 return None
-        elif self._process.poll() is None:
+        elif not _has_ended(self._process):
             return None
         return self._finish()
 
@@ -65,7 +68,7 @@ class BackgroundCompile:
         """Returns the program after the process has ended; at once in a child after a fork, which cannot wait."""
         process = self._process
         if process is not None:
-            process.wait()
+            _has_ended(process, patience=0)
         return self.take()
 
     def decline(self, reason: str) -> None:
@@ -97,7 +100,7 @@ class BackgroundCompile:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             _close(process)
-            process.wait()
+            _reap(process)
 
     def forget_process(self) -> None:
         """Releases, in a child after a fork, the process of the parent, which must not live as long as the child."""
@@ -139,11 +142,32 @@ def _started(
     return process
 
 
+def _has_ended(process: subprocess.Popen[bytes], patience: int = os.WNOHANG) -> bool:
+    """Returns whether the process has ended; 0 for ``patience`` waits until it has.
+
+    ``Popen.poll`` and ``wait`` take a lock that an interrupt may leave taken; ``wait`` then hangs.
+    """
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | patience) is not None
+    except ChildProcessError:  # somebody has waited for all processes of this one
+        return True
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Waits for the process, which has ended or been killed, and notes its status."""
+    try:
+        if process.returncode is None:
+            process.returncode = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
+    except ChildProcessError:
+        process.returncode = 0  # unknown, as for subprocess
+
+
 def _answer_of(process: subprocess.Popen[bytes]) -> str:
     """Returns why the process that has ended made no program; nothing where it made one."""
     assert process.stdout is not None
     text = process.stdout.read().decode(errors="replace").strip()
     _close(process)
+    _reap(process)
     if process.returncode == 0:
         return ""
     return text or f"its process ended with status {process.returncode}"
