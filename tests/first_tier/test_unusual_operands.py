@@ -131,3 +131,9 @@ def test_a_running_sum_of_no_elements_is_left_to_the_compiler() -> None:
     nodes = [node("Slice", ["x", "far", "far"], ["none"]), node("CumSum", ["none", "axis"], ["y"], exclusive=1)]
     constants = {"far": np.array([9], np.int64), "axis": np.array(0, np.int64)}
     assert first_program(_model(nodes, {"x": FLOATS}, {"y": FLOATS}, constants), TARGET) is None
+
+
+def test_an_output_that_is_listed_twice_is_left_to_the_compiler() -> None:
+    model = onnx.load_from_string(_model([node("Relu", ["x"], ["y"])], {"x": FLOATS}, {"y": FLOATS}))
+    model.graph.output.append(model.graph.output[0])
+    assert first_program(model.SerializeToString(), TARGET) is None

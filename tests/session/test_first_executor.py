@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ SHAPE = (2, 3)
 STEP = 211
 
 
-def program(factor: float, shape: tuple[int, ...] = SHAPE) -> lb.Executable:
+def program(factor: float, shape: tuple[int, ...] = SHAPE, alias: Mapping[str, str] | None = None) -> lb.Executable:
     """``y = factor * x`` and ``h_out = h_in + x``."""
     values = {
         name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "h_in", "y", "h_out")
@@ -43,7 +43,7 @@ def program(factor: float, shape: tuple[int, ...] = SHAPE) -> lb.Executable:
         [numpy_helper.from_array(np.array(factor, np.float32), "factor")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return lb.compile(model)
+    return lb.compile(model, alias=alias)
 
 
 class StandIn:
@@ -146,6 +146,19 @@ def test_states_continue(session: lb.Session, coming: StandIn) -> None:
     assert np.asarray(session.get_output("h_out")).tolist() == (H + 5 * X).tolist()
     y, h = session(X)[:1], session.get_output("h_out")
     assert np.asarray(y[0]).tolist() == (10 * X).tolist() and np.asarray(h).tolist() == (H + 6 * X).tolist()
+
+
+def test_states_continue_in_a_program_with_more_aliases(session: lb.Session, coming: StandIn) -> None:
+    session.bind_state({"h_out": "h_in"})
+    session.set_input("x", X)
+    session.run()
+    full = program(10, alias={"h_out": "h_in"})
+    assert full.main.aliases and not session.executable.main.aliases
+    coming.program = full
+    for count in (2, 3, 4):
+        session.run()
+        assert np.array_equal(np.asarray(session.get_output("h_out")), count * X)
+    assert session.executable is full and not coming.declined
 
 
 def test_a_state_object_continues(session: lb.Session, coming: StandIn) -> None:

@@ -74,6 +74,8 @@ def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -
     if not graph.outputs or any(each.name not in named for each in graph.outputs):
         raise NotTakenError("outputs that no node has")
     outputs = {each.name: named[each.name] for each in graph.outputs}
+    if len(outputs) != len(graph.outputs) or len(inputs) != len(graph.inputs):
+        raise NotTakenError("two inputs or outputs of one name")
     if any(each.dtype not in ("", outputs[each.name].dtype) for each in graph.outputs):
         raise NotTakenError("an output that is declared with another dtype")
     linked = link(builder.calls, tuple(inputs.values()), tuple(outputs.values()), names)

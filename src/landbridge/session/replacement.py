@@ -14,8 +14,8 @@ from landbridge.vm.entry import Entry
 class Replacement:
     """An Executor of ``executable``, which is to replace one of ``before`` in the Session with the lock ``entry``.
 
-    Making it needs no lock. Raises BindError where the two programs have other inputs, outputs, weights or aliases, and
-    as an Executor.
+    Making it needs no lock. Raises BindError where the two programs have other inputs, outputs or weights, where the
+    other lacks an alias, and as an Executor.
     """
 
     def __init__(self, before: Executable, executable: Executable, entry: Entry, options: BindOptions) -> None:
@@ -24,7 +24,8 @@ class Replacement:
             ("inputs", then.inputs, now.inputs),
             ("outputs", then.outputs, now.outputs),
             ("weights that set_params replaces", then.parameters, now.parameters),
-            ("aliases", then.aliases, now.aliases),
+            # what is bound together now may stay so; that the other program allows more is no matter
+            ("aliases", [each for each in then.aliases if each in now.aliases], now.aliases),
         ):
             if tuple(given) != tuple(legal):
                 raise BindError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from landbridge.errors import InputError, ZeroCopyError
+from landbridge.errors import BindError, InputError, ZeroCopyError
 from landbridge.executable.parts import StateGrowth, TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
@@ -61,19 +61,28 @@ class RecurrentStates:
     def bind_all(self, pairs: Sequence[tuple[Slot, Slot]], memory: Sequence[tuple[Tensor, Tensor]] | None) -> None:
         """Make states of all ``pairs``, as ``bind`` does, in ``memory``, what is written and read of each.
 
-        None: in new memory, zeroed. Nothing has changed where it raises.
+        None: in new memory, zeroed. A pair that is one memory takes what is read, where it was two in the program
+        before; BindError for one that slides. Nothing has changed where it raises.
         """
         for pair in pairs:
             _check_halves(*pair)
         if memory is None:
             memory = [self._allocated(source, target, target.spec) for source, target in pairs]
-        for pair, halves in zip(pairs, memory, strict=True):
+        taken = [self._as_one(*pair, halves) for pair, halves in zip(pairs, memory, strict=True)]
+        for pair, halves in zip(pairs, taken, strict=True):
             for half, owned in zip(pair, halves, strict=True):
                 if self._runs.frame.staging is not None:
                     self._runs.frame.staging.unbind(half)
                 owned.storage.is_state = True
                 self._runs.take_over(half, owned)
             self._make_partners(*pair)
+
+    def _as_one(self, source: Slot, target: Slot, halves: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        if not is_in_place(source, target) or halves[0] is halves[1]:
+            return halves
+        if self._slide(source, target) is not None:
+            raise BindError(f"state {target.spec.name!r} slides in one of the two programs alone; runs go on")
+        return halves[1], halves[1]
 
     def check_used_in_place(self) -> None:
         """Raises ZeroCopyError where the program copies its arguments to the host and back."""
@@ -163,7 +172,7 @@ class RecurrentStates:
     def put(self, number: int, memory: tuple[Tensor, Tensor]) -> None:
         """Bind pair ``number`` to ``memory``, of its shape: what is written, and what is read."""
         pair = self.pairs[number]
-        for half, owned in zip(pair, memory, strict=True):
+        for half, owned in zip(pair, self._as_one(*pair, memory), strict=True):
             owned.storage.is_state = True
             self._runs.take_over(half, owned)
         self._calls.follow(*pair)
