@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from tests.ops.elementwise_models import KINDS, Array, OneOperator, model_of, target_of
@@ -109,6 +109,20 @@ def test_casts_of_floats_clamp(source: str, dtype: str, kind: str) -> None:
         x = np.array(_FLOATS).astype(_CAST_FROM[source])
     got = OneOperator(kind, "Cast", [x], dtype, to(dtype))(x)
     np.testing.assert_array_equal(got, clamped(x.astype(float), dtype))
+
+
+@pytest.mark.parametrize("bound", [0.0, 3.0])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_nan_becomes_0_also_after_a_bound_that_no_number_of_the_integer_is_below(dtype: str, bound: float) -> None:
+    """LLVM takes a maximum with 0 for the test by 0 of a conversion to unsigned integers, and NaN passed both."""
+    nodes = [helper.make_node("Max", ["x", "low"], ["y"]), helper.make_node("Cast", ["y"], ["z"], **to(dtype))]
+    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64])]
+    results = [helper.make_tensor_value_info("z", to(dtype)["to"], [64])]
+    low = numpy_helper.from_array(np.array(bound, np.float32), "low")
+    model = helper.make_model(helper.make_graph(nodes, "bounded", values, results, [low]))
+    x = np.where(np.arange(64) % 3, 5, np.nan).astype(np.float32)
+    (got,) = lb.Session(lb.compile(model, "llvm"))(x)
+    np.testing.assert_array_equal(np.array(got), np.where(np.isnan(x), 0, 5))
 
 
 def folded(op: str, *inputs: Array, output: Any, **attributes: Any) -> Array:

@@ -96,6 +96,22 @@ def test_a_scale_that_is_not_near_one_rounds_again():
     assert simplified(twice)[1].count("roundeven") == 2
 
 
+def test_a_large_number_rounds_again_as_its_product_has_few_digits_after_the_point():
+    # 3200001 times this scale is 3200000.62, which is 3200000.5 in f32 and 3200000 rounded.
+    nearest = lambda s, v: s.math("round_even", v)  # noqa: E731
+    product = lambda s, v: s.minimum(s.maximum(nearest(s, v), -3.3e6), 3.3e6) * 0.99999988  # noqa: E731
+    steps = [lambda s, v: nearest(s, product(s, v)) - s.cast(saturate(s, nearest(s, v), "int8"), "float32")]
+    assert simplified(steps)[1].count("roundeven") == 3
+
+
+def test_a_large_integer_is_not_above_a_bound_that_rounding_may_bring_it_to():
+    def step(s: ScalarBuilder, v: Value) -> Value:
+        large = s.cast(saturate(s, s.math("round_even", v), "uint8"), "int32") + s.const((1 << 30) + 1, "int32")
+        return s.maximum(s.cast(large, "float32"), float((1 << 30) + 512))
+
+    assert_equal_bits([step])
+
+
 def test_what_is_truncated_stays_an_integer():
     steps = [lambda s, v: s.cast(s.cast(s.minimum(s.maximum(v, -100.0), 100.0), "int8"), "float32")]
     assert_equal_bits(steps)

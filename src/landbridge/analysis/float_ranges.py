@@ -139,7 +139,7 @@ def _of_integer(signed: bool) -> _Rule:
         low, high = ranges.of_integer(source, signed)
         if low >= -EXACT and high <= EXACT:
             return FloatRange(low, high, True)
-        return FloatRange(low * (1 + _ROUNDING), high * (1 + _ROUNDING), True)
+        return FloatRange(low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING, True)
 
     return rule
 

@@ -25,8 +25,9 @@ from landbridge.passes.registry import register_pass
 
 #: Each operation is rounded by itself, and zeros have signs.
 _STRICT = FastMathFlagsAttr("none")
-#: Numbers nearer than this to a whole number, before the product that gives them is rounded, are rounded to it.
-_ROUNDS_BACK = 0.4
+#: Numbers nearer than this to a whole number, before the product that gives them is rounded, are rounded to it. Larger
+#: numbers than the second have too few digits after the point for that.
+_ROUNDS_BACK, _HAS_FRACTIONS = 0.4, EXACT >> 6
 _ROUNDS = (math.RoundEvenOp, math.FloorOp, math.CeilOp, math.TruncOp)
 
 
@@ -98,7 +99,9 @@ class _Body:
         if factor is None or not of.is_exact or not 0.5 < factor < 2:
             return None
         largest = max(abs(of.low), abs(of.high))
-        return before.operands[0] if largest * max(abs(factor - 1), abs(1 / factor - 1)) < _ROUNDS_BACK else None
+        if largest > _HAS_FRACTIONS or largest * max(abs(factor - 1), abs(1 / factor - 1)) >= _ROUNDS_BACK:
+            return None
+        return before.operands[0]
 
     def product(self, op: Operation) -> SSAValue | None:
         """A whole number times 1: others may be denormal or a product that a sum fuses, which stay."""

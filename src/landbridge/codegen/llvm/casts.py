@@ -84,19 +84,20 @@ def known_range(value: SSAValue) -> tuple[float, float, bool]:
 def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str, known: tuple[float, float, bool]) -> str:
     """Returns the same for vectors, clamped as floats; LLVM would clamp integers, lane by lane if they are narrow.
 
-    NaN becomes the lower bound, which is 0 for unsigned integers; for signed ones it is replaced by 0 before. If the
-    upper bound is not a float, the largest float below it is converted, and larger values are replaced by the bound.
+    NaN becomes the lower bound where that is tested and is 0, as of unsigned integers; elsewhere it is replaced by 0
+    before: LLVM removes the test by a bound that an earlier maximum has tested, which keeps NaN. If the upper bound is
+    not a float, the largest float below it is converted, and larger values are replaced by the bound.
     ``known``, as ``known_range`` returns it, says what need not be tested.
     """
     bits, lanes = int(element_of(after)[1:]), f"<{lanes_of(after)} x i1>"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     least, most, nan = known
-    if signed and nan:
+    if nan and (signed or least >= low):
         ordered = e.emit(f"fcmp ord {before} {name}, {name}")
         name = e.emit(f"select {lanes} {ordered}, {before} {name}, {before} zeroinitializer")
     given, spare = name, max(high.bit_length() - _FRACTION[element_of(before)], 0)
     largest = high >> spare << spare
-    if least < low or (nan and not signed):
+    if least < low:
         name = _bounded(e, "ogt", before, name, low)
     if most > largest:
         name = _bounded(e, "olt", before, name, largest)
