@@ -278,3 +278,12 @@ def test_lengths_that_are_illegal_are_refused_as_before() -> None:
         session(np.ones((1, length, 8), np.float32))
     with pytest.raises(lb.ShapeError, match=r"axis 1 of input 'x' is 21; legal"):
         session(np.ones((1, 21, 8), np.float32))
+
+
+def test_a_call_with_too_few_arrays_is_refused_as_before() -> None:
+    session, x = lb.Session(lb.compile(onnx.parser.parse_model(LAYER))), np.ones((1, 1, 8), np.float32)
+    for length in range(1, 12):  # the last ones were prepared with others
+        session(x, np.ones((1, length, 8), np.float32), np.ones((1, length, 8), np.float32))
+    for arrays in ([], [x], [x, np.ones((1, 12, 8), np.float32)]):
+        with pytest.raises(lb.InputError, match=rf"^{len(arrays)} arrays are given; the program takes 3"):
+            session(*arrays)

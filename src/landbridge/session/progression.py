@@ -66,10 +66,10 @@ class Progression:
         """Returns the number of the run whose arguments have ``shapes`` and ``elements``; None where it is not one of
         these.
         """
-        row = (elements if self._is_element else shapes)[self._row]
-        if self._column >= len(row):
+        rows = elements if self._is_element else shapes
+        if self._row >= len(rows) or self._column >= len(rows[self._row]):  # nobody has checked the arguments of a call
             return None
-        number, left = divmod(row[self._column] - self._first, self._step)
+        number, left = divmod(rows[self._row][self._column] - self._first, self._step)
         if left or not 0 <= number < len(self._values):
             return None
         is_found = self._elements[number] == elements and self._shapes[number] == shapes
