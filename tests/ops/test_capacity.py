@@ -34,6 +34,18 @@ def test_a_length_that_fits(call: str, added: int) -> None:
         program(np.array([9 - added]), BUFFER, NEW)
 
 
+def test_a_buffer_without_room_takes_no_step() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[S, 3] x, float[P, 3] past) => (float[T, 3] present, float[1, 3] y) <int64[1] axis = {0}> {
+            present = Concat <axis = 0> (past, x)  y = ReduceSum (present, axis) }""")
+    program = lb.Session(lb.compile(model, alias={"present": "past"}))
+    with pytest.raises(lb.ShapeError, match=r"is 1 with P=0, S=1; 0 is legal"):
+        program(np.ones((1, 3), np.float32), np.zeros((0, 3), np.float32), np.array([0]))
+    present, y = program(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), np.array([0]))
+    assert present.shape == (0, 3)
+    np.testing.assert_array_equal(y, np.zeros((1, 3)))
+
+
 def test_a_cpu_reads_all_of_a_buffer_that_a_mask_is_for() -> None:
     """A device reads what is filled: ``tests/frontend/bodies/test_attention_on_devices.py``."""
     program = session("LongestFilled <axis = 0> (length, buffer)")

@@ -113,7 +113,7 @@ def shape_before(c: OpContext, buffer: Operand, total: Operand, new: Operand) ->
 
 def _within(c: OpContext, requested: Extent, capacity: Extent, least: int) -> Extent:
     within = (
-        clamped(requested, least, capacity)
+        clamped(requested, min(least, capacity), capacity)  # a buffer of no elements has no room for one
         if isinstance(capacity, int)
         else smallest(clamped(requested, least), capacity)
     )
