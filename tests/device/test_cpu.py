@@ -92,6 +92,17 @@ def test_large_private_memory_has_huge_pages() -> None:
     api.free_data_space(space)
 
 
+def test_the_beginning_of_what_may_be_reserved_has_small_pages() -> None:
+    """A Session of open sizes reserves as much as most will need, and touches a few KiB."""
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel has no transparent huge pages")
+    api = CpuDeviceAPI()
+    space = api.alloc_data_space(0, 128 << 20, 64, "global", None)
+    assert "nh" in _vm_flags(space.handle)
+    assert "hg" in _vm_flags(space.handle + (2 << 20))
+    api.free_data_space(space)
+
+
 def _vm_flags(address: int) -> list[str]:
     """What the kernel notes about the mapping that holds ``address``."""
     inside = False
