@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,19 @@ def _old_objects_are_not_walked() -> None:
     the many collections."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _each_pass_is_verified() -> Generator[None, object, object]:
+    """Compiles of tests verify after every pass, as no other compiles do."""
+    from landbridge.passes.registry import run_pipeline
+
+    def each(*given: Any, every: bool = True) -> Any:
+        return run_pipeline(*given[:5])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("landbridge.compiler.compilation.run_pipeline", each)
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

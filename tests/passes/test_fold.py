@@ -12,8 +12,9 @@ from onnx import helper, numpy_helper
 from xdsl.dialects import func
 
 import landbridge as lb
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, VerifyError
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp
+from landbridge.ir.module import IRModule
 from landbridge.ir.packing import pack_array, packed_shape, unpack_array
 from landbridge.ir.types import tensor_type
 from landbridge.passes import registry
@@ -135,6 +136,27 @@ def test_passes_have_names_and_documentation():
     assert all(registry.get(name).doc for name in registry.names())
     with pytest.raises(CompileError, match=r"no pass 'fould'; legal: .*fold"):
         run_pipeline(graph([((4,), "float32")], lambda g, x: [relu(g, x)]), ["fould"])
+
+
+@pytest.mark.parametrize(
+    ("every", "pipeline", "named"),
+    [
+        (True, ["breaking", "fold", "dedup"], "after pass 'breaking'"),
+        (False, ["breaking", "dedup", "bufferize"], "after pass 'dedup': .*dump=FOLDER"),
+        (False, ["breaking", "dedup"], "after pass 'dedup': .*dump=FOLDER"),
+    ],
+)
+def test_a_broken_invariant_is_found_after_its_pass_or_before_buffers_and_at_the_end(
+    every: bool, pipeline: list[str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaking(module: IRModule) -> None:
+        constant = ConstantOp("gone", next(iter(module.main.body.block.args)).type)
+        module.main.body.block.insert_op_before(constant, module.main.body.block.first_op)
+
+    monkeypatch.setitem(registry._passes, "breaking", registry.Pass("breaking", breaking, "Break."))
+    module = graph([((4,), "float32")], lambda g, x: [relu(g, x)])
+    with pytest.raises(VerifyError, match=named):
+        run_pipeline(module, pipeline, every=every)
 
 
 def test_dumps_show_every_step(tmp_path):

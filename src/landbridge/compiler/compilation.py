@@ -259,7 +259,8 @@ def _compiled(
         try:
             with nullcontext() if pieces is None else _may_be_empty(module):
                 code.begin(module.targets, sum(isinstance(op, CallOp) for op in module.main.walk()))
-                module = run_pipeline(module, steps, folder, seconds, module.sources)
+                every = folder is not None or options.sanitize
+                module = run_pipeline(module, steps, folder, seconds, module.sources, every=every)
                 if "alias" not in steps:
                     check_proved(module)
                 with _timed(seconds, "lower"), access_errors(module, generated=not _is_ir(model)):

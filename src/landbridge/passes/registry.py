@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, VerifyError
 from landbridge.files.output_file import check_folder, make_folder, write_text
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
@@ -84,8 +84,12 @@ def run_pipeline(
     dump: Path | None = None,
     seconds: dict[str, float] | None = None,
     sources: Sequence[str] = (),
+    every: bool = True,
 ) -> IRModule:
     """Run passes in order, verify after each, and return the last module.
+
+    Without ``every`` only three modules are verified: the first, the last of tensors (before ``bufferize``) and the
+    last of all. The result is the same; a broken invariant is found later, and its pass is not known.
 
     ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the time
     of each pass, summed over repeats. ``sources``: the files that ``module`` comes from, which no dump replaces. Before
@@ -103,11 +107,22 @@ def run_pipeline(
         check_time(f"pass {step.name}")
         began = time.perf_counter()
         module = step(module)
-        verify(module, step.name, known)
+        if every or number == len(steps) or steps[number].name == "bufferize":
+            _verify(module, step.name, known, every)
         if seconds is not None:
             seconds[step.name] = seconds.get(step.name, 0.0) + time.perf_counter() - began
         _dump(module, dump, number, step.name, sources)
     return module
+
+
+def _verify(module: IRModule, name: str, known: KnownTypes, every: bool) -> None:
+    """Raises VerifyError that names the pass ``name``, and how to find which one it was without ``every``."""
+    try:
+        verify(module, name, known)
+    except VerifyError as error:
+        if every:
+            raise
+        raise VerifyError(f"{error}; it or a pass before it did this: dump=FOLDER verifies after every pass") from error
 
 
 def _dump(module: IRModule, directory: Path | None, number: int, name: str, sources: Sequence[str]) -> None:
