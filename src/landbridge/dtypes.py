@@ -99,7 +99,11 @@ def dtype_name(value: Any) -> str:
     """
     if isinstance(value, str):
         return dtype(value).name
-    found: np.dtype[Any] = np.dtype(value)
+    return _name_of(np.dtype(value))
+
+
+@cache
+def _name_of(found: np.dtype[Any]) -> str:
     return _name_of_bits(found) if found.names else dtype(found.name).name
 
 

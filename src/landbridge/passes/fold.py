@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ def fold(module: IRModule) -> None:
     block = module.main.body.block
     _share_memory(module)
     _fold_constants(module, block, {})
-    _merge_repeated(block, ChainMap(), {})
+    _merge_repeated(block, [{}], {})
     _drop_dead(block)
     module.drop_unused()
 
@@ -106,9 +105,13 @@ def _replace(op: Operation, symbol: str) -> None:
     Rewriter.replace_op(op, constant)
 
 
-def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: dict[SSAValue, SSAValue]) -> None:
+def _merge_repeated(
+    block: Block, seen: Sequence[dict[Hashable, list[Operation]]], merged: dict[SSAValue, SSAValue]
+) -> None:
     """Merge equal operations on equal operands. Destinations do not count as operands: each call has its own.
 
+    ``seen`` holds the operations before, of ``block`` and then of each block around it. Result types are compared, as
+    their hashes take longer than all else.
     ``merged`` maps each equal value to the first of its kind. An operation's operands are replaced at once: xdsl copies
     the whole list when one operand changes.
     """
@@ -116,7 +119,7 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
         if any(v in merged for v in op.operands):
             op.operands = [merged.get(v, v) for v in op.operands]
         for region in op.regions:
-            _merge_repeated(region.block, seen.new_child(), merged)
+            _merge_repeated(region.block, [{}, *seen], merged)
         inputs: Sequence[SSAValue]
         if isinstance(op, CallOp):
             inputs = op.inputs
@@ -124,9 +127,13 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
             inputs = op.operands
         else:
             continue
-        key = (op.name, tuple(inputs), _facts(op), tuple(r.type for r in op.results))
-        first = seen.setdefault(key, op)
-        if first is not op:
+        key = (op.name, tuple(inputs), _facts(op))
+        types = [r.type for r in op.results]
+        equal = (each for scope in seen for each in scope.get(key, ()) if [r.type for r in each.results] == types)
+        first = next(equal, None)
+        if first is None:
+            seen[0].setdefault(key, []).append(op)
+        else:
             for mine, other in zip(op.results, first.results, strict=True):
                 merged[mine] = other
                 other.name_hint = other.name_hint or mine.name_hint

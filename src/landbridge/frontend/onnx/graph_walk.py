@@ -270,7 +270,8 @@ class GraphWalk:
                     raise
 
     def _input(self, value: ir.Value) -> ImportedValue:
-        found = self.values.get(value, UNKNOWN)
+        # ``ChainMap.get`` takes several times as long, and every node asks
+        found = next((scope[value] for scope in self.values.maps if value in scope), UNKNOWN)
         is_old = self.decisions.inner or self.decisions.must_restart
         return renamed(self.g, found, self.decisions.extent) if is_old else found
 
