@@ -34,13 +34,20 @@ _all: weakref.WeakSet[BackgroundCompile] = weakref.WeakSet()
 class BackgroundCompile:
     """The compile of ``model`` for ``target`` with ``shapes``, whose result goes to ``entry``; a PendingProgram.
 
-    Raises OSError where no process can be started.
+    ``instead``: what happens where there is no result, for the warning. Raises OSError where no process can be started.
     """
 
     def __init__(
-        self, model: bytes | Path, target: Target, shapes: Mapping[str, Sequence[int | str]] | None, entry: CacheEntry
+        self,
+        model: bytes | Path,
+        target: Target,
+        shapes: Mapping[str, Sequence[int | str]] | None,
+        entry: CacheEntry,
+        instead: str = 'the first program stays in use; compile with optimize="full" to see the error',
     ) -> None:
-        self._entry = entry
+        self._entry, self._instead = entry, instead
+        #: Why there is no result; empty where there is one, or may be one later.
+        self.failure = ""
         self._name = model.name if isinstance(model, Path) else "a model"
         self._lock = new_lock()
         self._found: Executable | None = None
@@ -75,10 +82,10 @@ class BackgroundCompile:
         """Warns that the program is not used."""
         with self._lock:
             if not self._is_over:
-                self._found, self._is_over = None, True
+                self._found, self._is_over, self.failure = None, True, reason
                 warn(
                     f"the full program of {self._name}, which was compiled in the background, is not used: {reason}; "
-                    'the first program stays in use; compile with optimize="full" to see the error',
+                    f"{self._instead}",
                     FallbackWarning,
                 )
 

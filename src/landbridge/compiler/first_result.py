@@ -7,10 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from landbridge.compiler.background_compile import BackgroundCompile
-from landbridge.compiler.cache import CacheEntry
+from landbridge.compiler.cache import CacheEntry, look_up
 from landbridge.compiler.options import CompileOptions
 from landbridge.executable.executable import Executable
+from landbridge.executable.parts import VDevice
 from landbridge.first_tier.program import first_program
+from landbridge.process.sanitizing import sanitize_requested
 from landbridge.targets import Target
 
 #: The only option that a first program takes: all others must have the values that mean nothing.
@@ -43,5 +45,23 @@ def first_then_full(
         return None
     try:
         return replace(first, replacement=BackgroundCompile(model, targets[0], options.shapes, entry))
+    except OSError:
+        return None
+
+
+def full_in_background(model: bytes | Path, instead: str) -> Executable | BackgroundCompile | None:
+    """Returns the program of ``model``, an ONNX file or its bytes, with its open dimensions, for this host and without
+    options of ``landbridge.compile``: from the cache, else the compile that was started in the background.
+
+    ``instead`` is for that one's warning. Returns None without a cache, where no process can be started, and where
+    kernels have to test indices.
+    """
+    target = Target("llvm")
+    options = CompileOptions(sanitize=sanitize_requested())
+    entry = None if options.sanitize else look_up(model, (target,), (VDevice(target.device_types[0], 0),), options)
+    if entry is None or entry.found is not None:
+        return None if entry is None else entry.found
+    try:
+        return BackgroundCompile(model, target, None, entry, instead)
     except OSError:
         return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from landbridge.errors import InputError, ShapeError, UnknownArgumentError
 from landbridge.frontend.input_spec import InputSpec
+from landbridge.ir.budget import MAX_NODES
 from landbridge.records import record
 from landbridge.sizes.dim import Dim
 from landbridge.text.did_you_mean import did_you_mean
@@ -84,21 +85,23 @@ def _shown(given: object) -> str:
 
 @record(frozen=True)
 class CompileOptions:
-    """All options that decide the result of a compile; each field is also part of the key of a cached result."""
+    """All options that decide the result of a compile; each field is also part of the key of a cached result.
+    Those that are left out are as ``landbridge.compile`` has them.
+    """
 
-    shapes: Mapping[str, Sequence[int | str]] | None
-    inputs: Mapping[str, InputSpec] | None
-    extra_outputs: Sequence[str]
-    constants: Mapping[str, Any] | None
-    mutable: Sequence[str]
-    unpacked: Sequence[str]
-    place: Places | None
-    spill: Mapping[str, str] | None
-    alias: Mapping[str, str] | Literal["auto"] | None
-    on_mismatch: str
-    max_nodes: int
-    check_indices: bool
-    sanitize: bool
-    external_data: str | Path | None
-    allow_links: bool
-    dims: Mapping[str, Dim | str | int] | None
+    shapes: Mapping[str, Sequence[int | str]] | None = None
+    inputs: Mapping[str, InputSpec] | None = None
+    extra_outputs: Sequence[str] = ()
+    constants: Mapping[str, Any] | None = None
+    mutable: Sequence[str] = ()
+    unpacked: Sequence[str] = ()
+    place: Places | None = None
+    spill: Mapping[str, str] | None = None
+    alias: Mapping[str, str] | Literal["auto"] | None = None
+    on_mismatch: str = "error"
+    max_nodes: int = MAX_NODES
+    check_indices: bool = False
+    sanitize: bool = False
+    external_data: str | Path | None = None
+    allow_links: bool = False
+    dims: Mapping[str, Dim | str | int] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from landbridge.errors import LandbridgeError
@@ -19,6 +20,10 @@ from landbridge.targets import Target
 
 #: The key of an Executable's metadata that a first program has, and its value.
 TIER, FIRST = "tier", "first"
+
+#: What says that a model is not taken. The last four are those of a damaged model, which contradicts itself where no
+#: translation looks.
+_REFUSALS = (LandbridgeError, OSError, ArithmeticError, LookupError, TypeError, ValueError)
 
 #: Opsets whose definitions the translations follow.
 _OPSETS = range(7, 29)
@@ -38,13 +43,30 @@ def first_program(
     run decide, for subgraphs, functions and external data, for targets other than a CPU of this host, and for files
     that cannot be read. The compiler takes the same model, or says what is wrong with it.
     """
-    if target.kind != "llvm":
-        return None
-    try:
-        graph = read_graph(model) if isinstance(model, bytes) else _read_file(model)
-        return _program(graph, shapes or {}, model.stem if isinstance(model, Path) else graph.name)
-    except (LandbridgeError, OSError, ArithmeticError, LookupError, TypeError, ValueError):
-        return None  # the last four are those of a damaged model, which contradicts itself where no translation looks
+    return FirstPrograms(model, target).at(shapes)
+
+
+class FirstPrograms:
+    """Makes first programs of ``model`` for ``target``, one for each choice of shapes, as ``first_program`` does.
+
+    The model is read here, once: its programs share constants, and do not depend on what becomes of the file.
+    """
+
+    def __init__(self, model: bytes | Path, target: Target) -> None:
+        self._graph: OnnxGraph | None = None
+        self._name = model.stem if isinstance(model, Path) else ""
+        if target.kind == "llvm":
+            with suppress(*_REFUSALS):
+                self._graph = read_graph(model) if isinstance(model, bytes) else _read_file(model)
+
+    def at(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Executable | None:
+        """Returns the program for ``shapes``, over what the file declares; None where the first tier cannot."""
+        if self._graph is None:
+            return None
+        try:
+            return _program(self._graph, shapes or {}, self._name or self._graph.name)
+        except _REFUSALS:
+            return None
 
 
 def is_first(executable: Executable) -> bool:

@@ -62,13 +62,7 @@ class InferenceSession:
         self._labels = {each.output: each for each in self._source.labels}
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         with self._span("session_initialization"):
-            self._programs = Programs(
-                self._source.model,
-                self._options,
-                self._source.external,
-                has_open=self._source.has_open,
-                are_named=bool(self._labels),
-            )
+            self._programs = Programs(self._source, self._options)
             if self._options.optimized_model_filepath:
                 from landbridge.onnxruntime.optimized_model import write_optimized  # few sessions write one
 

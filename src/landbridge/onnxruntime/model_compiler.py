@@ -79,7 +79,4 @@ class ModelCompiler:
     def _compiled(self) -> Executable:
         with as_onnxruntime():
             source = read_source(self._model, self._options)
-        programs = Programs(
-            source.model, self._options, source.external, has_open=source.has_open, are_named=bool(source.labels)
-        )
-        return with_facts(programs.for_all_sizes(), source)
+        return with_facts(Programs(source, self._options).for_all_sizes(), source)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: The type of what a file says none of.
-_UNTYPED = "tensor(undefined)"
+UNTYPED = "tensor(undefined)"
 
 
 @record(frozen=True)
@@ -75,7 +75,7 @@ def typed(argument: NodeArg, outputs: Iterable[TensorSpec]) -> NodeArg:
     the same name, if there is one.
     """
     spec = next((spec for spec in outputs if spec.name == argument.name), None)
-    return argument if argument.type != _UNTYPED or spec is None else argument_of(spec)
+    return argument if argument.type != UNTYPED or spec is None else argument_of(spec)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

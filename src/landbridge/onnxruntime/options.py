@@ -140,8 +140,8 @@ class SessionOptions(OptionFields):
         """Stores an entry. ``session.model_external_initializers_file_folder_path`` is the folder of external data
         where the model is bytes; ``landbridge.allow_links`` as ``"1"`` lets links to it lead anywhere;
         ``landbridge.kept_programs`` is how many programs are retained where each size needs its own;
-        ``landbridge.optimize`` as ``"fast"`` gives models of known sizes a first program until the full one is compiled
-        (``landbridge.compile``). Others have no effect.
+        ``landbridge.optimize`` as ``"fast"`` lets first programs run until the full one is compiled
+        (``landbridge.compile``); with open dimensions one for each choice of sizes. Others have no effect.
         """
         self._add_entry(key, value)
 
