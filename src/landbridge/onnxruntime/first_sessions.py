@@ -39,9 +39,9 @@ class FirstSessions:
         """
         if not self._agree(shapes):
             return None
-        return self._by_shapes.get(tuple(shapes.values()), lambda: self._made(shapes), lambda: None)
+        return self._by_shapes.get(tuple(shapes.values()), lambda: self._created(shapes), lambda: None)
 
-    def _made(self, shapes: Mapping[str, tuple[int, ...]]) -> Session | None:
+    def _created(self, shapes: Mapping[str, tuple[int, ...]]) -> Session | None:
         with self._lock:
             if self._programs is None:
                 self._programs = FirstPrograms(self._model, Target("llvm"))
