@@ -134,6 +134,15 @@ def test_shapes_that_do_not_fit_have_the_error_of_the_full_program(cache: Path) 
     assert str(later.value) == str(expected.value)
 
 
+def test_dimensions_that_exporters_call_unknown_need_not_be_equal(cache: Path) -> None:
+    model = onnx.load_model_from_string(content(HEAD + "g (float[N, N] x) => (float[N, N] y) { y = Relu(x) }"))
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_param = "?"
+    with held(cache):
+        session = fast(bytes(model.SerializeToString()))
+        assert session.run(None, {"x": rows(3)})[0].shape == (3, 2) and session._programs.session is None
+
+
 def test_only_some_sessions_are_retained_and_they_share_constants(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[lb.Executable] = []
 

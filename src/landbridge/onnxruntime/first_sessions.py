@@ -7,6 +7,7 @@ from pathlib import Path
 
 from landbridge.compiler.background_compile import BackgroundCompile
 from landbridge.first_tier.program import FirstPrograms
+from landbridge.frontend.onnx.anonymous_dimensions import ANONYMOUS
 from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.model_facts import NodeArg
 from landbridge.process.locks import new_lock
@@ -55,5 +56,5 @@ class FirstSessions:
             extents.setdefault(declared, extent) == extent
             for value in self._inputs
             for declared, extent in zip(value.shape, shapes[value.name], strict=False)
-            if isinstance(declared, str)
+            if isinstance(declared, str) and declared not in ANONYMOUS
         )

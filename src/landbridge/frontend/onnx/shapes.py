@@ -12,6 +12,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
+from landbridge.frontend.onnx.anonymous_dimensions import ANONYMOUS
 from landbridge.frontend.onnx.attributes import dtype_of_onnx, stored_dtype
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.ir.types import dtype_of, shape_of
@@ -22,9 +23,6 @@ from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent, Size, dimension, dimensions_of, same
 from landbridge.sizes.terms import Symbol
 from landbridge.text.did_you_mean import did_you_mean
-
-#: Names that exporters give to unknown dimensions; two such dimensions need not be equal.
-_ANONYMOUS = ("", "?", "None")
 
 
 def _dims(value: ir.Value) -> list[int | str] | None:
@@ -78,7 +76,7 @@ def input_shapes(
                 _dimension(d, f"{name}_{axis}", dimensions) if isinstance(d, str) else d for axis, d in enumerate(bound)
             )
             continue
-        shown = [str(d) if isinstance(d, int) or d not in _ANONYMOUS else "?" for d in bound]
+        shown = [str(d) if isinstance(d, int) or d not in ANONYMOUS else "?" for d in bound]
         example = [str(d) if isinstance(d, int) else f"<{d}>" for d in _placeholders(bound)]
         tuple_text = f"({', '.join(example)}{',' * (len(example) == 1)})"
         advice.append(
@@ -94,7 +92,7 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
 
     The text becomes part of advice; a number might be copied from it by mistake.
     """
-    return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
+    return [d if not isinstance(d, str) or d not in ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
 def check_declared_inputs(
@@ -112,7 +110,7 @@ def check_declared_inputs(
         for axis, dim in enumerate(dims or ()):
             if isinstance(dim, str):
                 names = closed if value.name in settled else known
-                names.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
+                names.append(f"{value.name}_{axis}" if dim in ANONYMOUS else dim)
         values = [d for d in dims or () if isinstance(d, int)]
         if dims is not None and len(values) == len(dims) < 2 and prod(values) <= MOST_ELEMENTS:
             elements += names_of_elements(str(value.name), prod(values))
@@ -132,7 +130,7 @@ def _dimension(name: str, instead: str, declared: Mapping[str, Extent]) -> Exten
 
     ``instead`` is the name if ``name`` means nothing in a file (empty, ``?``, ``None``).
     """
-    wanted = instead if name in _ANONYMOUS else name
+    wanted = instead if name in ANONYMOUS else name
     known = identifier(wanted)
     return declared.get(wanted, declared.get(known, dimension(known)))
 
@@ -198,7 +196,7 @@ def _match(
         if isinstance(dim, int):
             if extent != dim:
                 raise ShapeError(f"shape {shape} of input {name!r} contradicts the file, which says {shown}")
-        elif dim not in _ANONYMOUS:
+        elif dim not in ANONYMOUS:
             before, owner = symbols.setdefault(dim, (extent, name))
             if before != extent:
                 raise ShapeError(
