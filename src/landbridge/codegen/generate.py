@@ -36,7 +36,7 @@ class Generation:
         """Prepares for the PrimFuncs of ``count`` calls for ``targets``, and starts work that does not depend on them,
         while the passes run.
         """
-        if not self._early:
+        if not self._early or self._begun:  # of the same targets: threads of a second one would never end
             return
         for number, target in enumerate(targets):
             generator = codegen_for(target.kind)
