@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from landbridge.ir.types import VDeviceAttr, element_type, memref_type, tensor_t
 from landbridge.passes.consumed_constants import ConsumedConstants
 from landbridge.passes.fold_scale.plans import Products, ScalePlan, plans_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
-from landbridge.passes.fuse.graph import Graph, inputs_of
+from landbridge.passes.fuse.graph import Graph, inputs_of, value_key
 from landbridge.passes.fuse.inline import rebuild
 from landbridge.passes.fuse.merge import merge, run_instead
 
@@ -33,28 +33,57 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants, unchanged
 
     A new call then replaces ``call``, which is erased, and stages of its PrimFunc are inlined again where that pays.
     What folds in a call without constants follows from its PrimFunc: ``unchanged`` collects the names of those in which
-    nothing does.
+    nothing does. What folds into numbers follows from the PrimFunc and these numbers (``_numbers``).
     """
     given = inputs_of(call)
     name, repeats = call.callee_name, graph.repeats([call])
-    key = None
-    if repeats > 1 and not any(isinstance(value.owner, ConstantOp) for value in given):
+    has_constants = any(isinstance(value.owner, ConstantOp) for value in given)
+    key: Hashable = None
+    if repeats > 1 and not has_constants:
         if name in unchanged:
             return
         key = (name, "fold_scale")
-        if (found := graph.known(key)) is not None:
-            function, taken = found
-            run_instead(graph, [call], function, [given[i] for i in taken])
+        if _run_known(graph, call, key):
             return
     products: Products = {}
-    if not plans_of(graph, call, products):
+    plans = plans_of(graph, call, products)
+    if not plans:
         if key is not None:
             unchanged.add(name)
         return
+    if repeats > 1 and has_constants and (numbers := _numbers(plans)) is not None:
+        keys = [value_key(value) for value in given]
+        key = (name, "fold_scale", tuple(map(keys.index, keys)), numbers)
+        if _run_known(graph, call, key):
+            return
     folded = _folded(graph, call, consumed, products)
     if key is not None and all(value in given for value in inputs_of(folded)):
         taken = tuple(given.index(value) for value in inputs_of(folded))
         graph.remember(key, graph.function(folded), taken, repeats)
+
+
+def _run_known(graph: Graph, call: CallOp, key: Hashable) -> bool:
+    """Returns whether a PrimFunc is known by ``key``; a call of it then replaces ``call``."""
+    if (found := graph.known(key)) is None:
+        return False
+    function, taken = found
+    given = inputs_of(call)
+    run_instead(graph, [call], function, [given[i] for i in taken])
+    return True
+
+
+def _numbers(plans: Sequence[ScalePlan]) -> Hashable:
+    """Returns what ``plans`` write where they write numbers alone: operations of the PrimFunc, with the numbers; None
+    where they change constants of the call, or give it others.
+    """
+    found: list[Hashable] = []
+    for plan in plans:
+        scale, shift = plan.scale, plan.steps.shift
+        if plan.weights is not None or scale.size != 1 or (shift is not None and shift.size != 1):
+            return None
+        number = None if shift is None else shift.tobytes()
+        found.append((plan.stage.op, plan.steps.root, plan.steps.ops, scale.tobytes(), number))
+    return tuple(found)
 
 
 def _folded(graph: Graph, call: CallOp, consumed: ConsumedConstants, products: Products) -> CallOp:
