@@ -118,6 +118,9 @@ def test_defaults_of_attributes_are_those_of_float32(name: str) -> None:
         (node("Unsqueeze", ["x", "numbers"], ["y"]), np.float32, [0, 0]),
         (node("Pad", ["x", "numbers"], ["y"]), np.float32, [-5, 6]),
         (node("Pad", ["x", "numbers"], ["y"], mode="edge"), np.float32, [1, -4]),
+        (node("Reshape", ["x", "numbers"], ["y"]), np.float32, [4] + [1] * 70),
+        (node("Upsample", ["x"], ["y"], scales=[1e13]), np.float32, []),
+        (node("LRN", ["x"], ["y"], size=0), np.float32, []),
     ],
     ids=lambda each: getattr(each, "op_type", None),
 )

@@ -97,7 +97,9 @@ class BackgroundCompile:
                 answer = "" if process is None else _answer_of(process)
                 self._found = self._entry.read() if not answer else None
                 if self._found is None:
-                    self.decline(answer or "it is not in the cache, whose folder may be full or have been cleared")
+                    self.decline(
+                        answer or "it is not in the cache: the model has changed, or the folder is full or was cleared"
+                    )
             return self._found
 
     def end(self) -> None:

@@ -21,6 +21,8 @@ TensorType = tuple[tuple[int, ...], str]
 
 #: Bytes of a constant that is computed; one of more is left to the compiler, as the model may be made to take memory.
 _MOST_BYTES = 1 << 28
+#: Axes that arrays of every version of numpy may have.
+_MOST_AXES = 32
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -89,7 +91,7 @@ class CallBuilder:
         """
         options = dict(attributes or {})
         for shape, _ in results:
-            if min(shape, default=0) < 0:
+            if min(shape, default=0) < 0 or len(shape) > _MOST_AXES:
                 raise NotTakenError(f"a result of shape {shape}")
         if all(operand is None or operand.constant is not None for operand in operands):
             return self._computed(kernel, operands, results, options)
@@ -99,7 +101,7 @@ class CallBuilder:
 
     def view(self, value: ShapedValue, shape: Sequence[int]) -> ShapedValue:
         """Returns the elements of ``value`` in another shape of as many; raises NotTakenError for other numbers."""
-        if prod(shape) != prod(value.shape) or min(shape, default=0) < 0:
+        if prod(shape) != prod(value.shape) or min(shape, default=0) < 0 or len(shape) > _MOST_AXES:
             raise NotTakenError(f"a view of shape {list(shape)} of {list(value.shape)}")
         if value.constant is not None:
             return self.constant(value.constant.reshape(shape))

@@ -12,6 +12,9 @@ from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.request import Request, translates
 
+#: Elements of an axis whose positions are made as constants.
+_LONGEST = 1 << 24
+
 _ROUNDINGS: dict[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda at: np.ceil(at - 0.5),
     "round_prefer_ceil": lambda at: np.floor(at + 0.5),
@@ -52,8 +55,8 @@ def resize(r: Request) -> Sequence[ShapedValue]:
             scale, new = sizes[axis] / old, sizes[axis]
         if new == old and scale == 1:
             continue
-        if new < 1:
-            raise NotTakenError("Resize to nothing")
+        if not 1 <= new <= _LONGEST:
+            raise NotTakenError(f"Resize to {new} elements")
         x = _resized(r, x, axis, _positions(form, old, new, scale), mode, nearest_mode)
     return (x,)
 

@@ -134,6 +134,8 @@ def rms_normalization(r: Request) -> Sequence[ShapedValue]:
 @translates("LRN")
 def local_response(r: Request) -> Sequence[ShapedValue]:
     """Translates LRN."""
-    x = r.input(0)
+    x, size = r.input(0), r.attribute("size", 1)
+    if size < 1:
+        raise NotTakenError(f"LRN of {size} channels")
     options = {"alpha": r.attribute("alpha", 1e-4), "beta": r.attribute("beta", 0.75), "bias": r.attribute("bias", 1.0)}
-    return r.call("LRN", [x], [(x.shape, r.floats(x))], options | {"size": r.attribute("size", 1)}, overwrites=True)
+    return r.call("LRN", [x], [(x.shape, r.floats(x))], options | {"size": size}, overwrites=True)
