@@ -24,6 +24,8 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, PINNED_SCOPE, MemoryKind, normalize_scope
 
 _HUGE_PAGE_BYTES = 2 << 20
+#: Mappings of this size may be reserved for the largest of many sizes: a run of small ones touches their first bytes.
+_RESERVED_BYTES = 64 << 20
 _MAP_FIXED = 0x10  # of Linux, on all but one architecture that Python runs on
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -146,8 +148,12 @@ class CpuDeviceAPI(DeviceAPI):
         if is_later:
             _map_over(address, max(nbytes, 1), file)
         if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-            # Not at the end: a touch of its first byte would take 2 MiB where a page is enough.
-            mapping.madvise(mmap.MADV_HUGEPAGE, address - start, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES)
+            # Not at the end: a touch of its first byte would take 2 MiB where a page is enough. Nor at the beginning of
+            # what may be reserved, also where the system gives huge pages to all.
+            offset, first = address - start, _HUGE_PAGE_BYTES if nbytes >= _RESERVED_BYTES else 0
+            if first:
+                mapping.madvise(mmap.MADV_NOHUGEPAGE, offset, first)
+            mapping.madvise(mmap.MADV_HUGEPAGE, offset + first, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES - first)
         if scope == PINNED_SCOPE:
             try:
                 self._pins[address] = PinnedPages(address, -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE)
