@@ -11,16 +11,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from random import Random
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import landbridge as lb
 from landbridge.errors import InputError
 from landbridge.executable.instructions import Call
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
+from landbridge.session import open_instances
+from landbridge.session.open_executor import OpenExecutor
 from landbridge.testing.lazy_queue import LazyQueue
 from tests.session.interrupts import instructions, interrupted
 from tests.vm import programs
@@ -257,3 +261,23 @@ def test_an_interrupt_leaves_no_queue_of_sim_lazy_locked() -> None:
         other.start()
         other.join(10)
         assert not other.is_alive()
+
+
+def test_no_shape_leads_to_an_instance_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    monkeypatch.setattr(open_instances, "_RETAINED", 2)
+    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Neg(x) }')
+    session, lengths = lb.Session(lb.compile(model), num_threads=1), count(1)
+
+    executor = session._executor
+    assert isinstance(executor, OpenExecutor)
+
+    def use() -> None:
+        session(np.ones(next(lengths) ** 2 % 97, np.float32))
+
+    use()
+    for _ in interrupted(use, 5):
+        for length in (3, 5, 7):  # others are gone, whether the interrupt came before that was noted or after
+            session(np.ones(length, np.float32))
+        instances = executor.instances
+        assert all(key in instances._instances for key, _ in instances._by_shapes.values())

@@ -24,6 +24,7 @@ import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, RunTimeoutError, SessionBusyError
 from landbridge.executable.instructions import HostCall
+from landbridge.session import limited_session
 from landbridge.session.limited_session import LimitedSession
 from landbridge.vm.builtins import register_builtin
 from tests.vm import programs
@@ -203,6 +204,22 @@ def test_an_interrupt_ends_the_wait_and_not_the_use(api):
     with pytest.raises(SessionBusyError, match=r"run of .*, whose caller waits no longer, is not over yet"):
         s.run()
     hold.release()
+    eventually(s.run)
+    assert np.array_equal(np.asarray(s.get_output("y")), 4 * ones())
+
+
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_an_interrupt_before_a_use_begins_leaves_the_session_free(api, is_submitted, monkeypatch):
+    def submit(worker, task):
+        if is_submitted:
+            submit_to(worker, task)
+        raise KeyboardInterrupt
+
+    s, submit_to = session(api, PATIENCE), limited_session.Worker.submit
+    s.set_input("x", ones())
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(limited_session.Worker, "submit", submit)
+        s.run()
     eventually(s.run)
     assert np.array_equal(np.asarray(s.get_output("y")), 4 * ones())
 

@@ -67,12 +67,16 @@ class LimitedSession(Session):
             worker = Worker(f"{self!r} time_limit")
         results: list[_T] = []
         use = _Use(f"{subject} of {self!r}", waits or Waits())
-        there = carried(lambda: results.append(action()))
+        there = [
+            carried(lambda: results.append(action()))
+        ]  # whoever pops it has the use, whatever interrupts the other
+        has_waited = False
         try:
             worker.submit(partial(self._finish, use, there, worker))
             over = use.over.wait(self._limit)
+            has_waited = True
         finally:
-            if not use.over.is_set():
+            if not use.over.is_set() and (has_waited or _popped(there) is None):
                 self._late[use] = None
                 if use.over.is_set():
                     self._late.pop(use, None)
@@ -85,11 +89,16 @@ class LimitedSession(Session):
             use.error = None  # its traceback refers to this frame
         return results.pop()
 
-    def _finish(self, use: _Use, action: Callable[[], object], worker: Worker) -> None:
-        """Do ``action`` in the worker, and free the Session for the next use."""
+    def _finish(self, use: _Use, there: list[Callable[[], object]], worker: Worker) -> None:
+        """Do what is ``there`` in the worker, unless an interrupt withdrew it, and free the Session for the next
+        use.
+        """
         try:
-            with use.waits.watched():
-                action()
+            action = _popped(there)
+            if action is not None:
+                with use.waits.watched():
+                    action()
+            del action
         except BaseException as error:
             use.error = error
         finally:
@@ -118,6 +127,14 @@ class LimitedSession(Session):
     _borrow_params = _within_limit(Session._borrow_params, "set_params")
     _bind_pair = _within_limit(Session._bind_pair, "bind_state")
     _bind_states = _within_limit(Session._bind_states, "bind_state")
+
+
+def _popped(actions: list[Callable[[], object]]) -> Callable[[], object] | None:
+    """Returns the action in ``actions``, which has none then, or None: one thread of several gets it."""
+    try:
+        return actions.pop()
+    except IndexError:
+        return None
 
 
 class _Use:

@@ -186,8 +186,9 @@ class OpenInstances:
         """Let the next run whose arguments have ``key`` be one of ``instance``, whose own key is ``of_instance``."""
         if len(self._by_shapes) >= _MOST_SHAPES:
             self._forget_shapes()
-        self._by_shapes[key] = of_instance, instance
+        # first what forgets the key: an interrupt may come between any two
         self._shapes_of.setdefault(of_instance, []).append(key)
+        self._by_shapes[key] = of_instance, instance
 
     def _rebind_states_to(self, instance: Instance) -> None:
         """Prepare the next run to be one of ``instance``, whose states have the shapes that they have now."""
@@ -219,15 +220,17 @@ class OpenInstances:
     def _retain(self, key: tuple[Any, ...], instance: Instance) -> None:
         self._instances[key] = instance
         self._instances.move_to_end(key)
-        if len(self._instances) > _RETAINED:
-            gone, _ = self._instances.popitem(last=False)
-            for shapes in self._shapes_of.pop(gone, ()):
+        while len(self._instances) > _RETAINED:
+            gone = next(iter(self._instances))
+            for shapes in self._shapes_of.get(gone, ()):  # before the instance, as no key may lead to one that is gone
                 self._by_shapes.pop(shapes, None)
+            self._shapes_of.pop(gone, None)
+            self._instances.pop(gone, None)
 
     def _let_instances_go(self) -> None:
+        self._forget_shapes()  # first, as no key may lead to an instance that is gone
         self._instances.clear()
         self.latest = None
-        self._forget_shapes()
 
     def free(self) -> None:
         """Release the memory of all instances that are not in use."""
