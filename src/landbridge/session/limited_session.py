@@ -14,6 +14,7 @@ from landbridge.errors import InputError, RunTimeoutError, SessionBusyError
 from landbridge.executable.executable import Executable
 from landbridge.session.session import Session
 from landbridge.vm.background import AsyncRun, Worker
+from landbridge.vm.completion import Completion
 from landbridge.vm.thread_pool import is_exiting
 
 _P = ParamSpec("_P")
@@ -142,7 +143,7 @@ class _Use:
 
     def __init__(self, subject: str, waits: Waits) -> None:
         self.subject, self.waits = subject, waits
-        self.over = threading.Event()
+        self.over = Completion()
         self.error: BaseException | None = None
 
     def time_out(self, limit: float) -> NoReturn:

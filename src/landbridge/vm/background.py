@@ -19,6 +19,7 @@ from landbridge.process.background_threads import start
 from landbridge.process.exhaustion import reports_exhaustion
 from landbridge.process.locks import new_lock
 from landbridge.process.process_bound import ProcessBound
+from landbridge.vm.completion import Completion
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -33,7 +34,7 @@ class AsyncRun(ProcessBound):
     _instead: ClassVar[str] = "wait for it, and pickle its outputs"
 
     def __init__(self) -> None:
-        self._completed = threading.Event()
+        self._completed = Completion()
         self._error: BaseException | None = None
         self._limit: float | None = None
         self._waits: Waits | None = None
@@ -93,7 +94,7 @@ class AsyncRun(ProcessBound):
 
     def leave_behind(self) -> None:
         """Mark the run, in a child process, as the parent's. For the Session."""
-        self._completed = threading.Event()  # threads of the parent may have held its lock
+        self._completed = Completion()  # threads of the parent may have held its lock
         self._lock, self._fence = new_lock(), None  # the file is the parent's too
         self.complete(ForkedDeviceError("this run is of the parent process; make a new Session in the child"))
 

@@ -9,6 +9,7 @@ from functools import partial
 from landbridge.device.stream import carried
 from landbridge.process.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.vm.background import AsyncRun, Worker
+from landbridge.vm.completion import Completion
 from landbridge.vm.entry import Entry
 from landbridge.vm.token_lock import NOBODY, LockToken
 
@@ -39,7 +40,7 @@ class BackgroundRuns:
             self._worker = worker = self._worker or Worker(f"{entry.name} run_async")
             entry.pending = pending
             entry.owner = NOBODY  # until the worker has begun
-            started = threading.Event()
+            started = Completion()
             action = carried(partial(execute, started.set))
             worker.submit(partial(self._finish, pending, tickets, action, started))
             if entry.shares:  # work that is called next comes after it
@@ -63,7 +64,7 @@ class BackgroundRuns:
         pending.complete(error)
 
     def _finish(
-        self, pending: AsyncRun, tickets: list[LockToken], execute: Callable[[], object], started: threading.Event
+        self, pending: AsyncRun, tickets: list[LockToken], execute: Callable[[], object], started: Completion
     ) -> None:
         """Execute in the worker, with the lock that ``start`` took, and release it."""
         try:
