@@ -86,7 +86,7 @@ def request_places(module: IRModule, places: Places, *, is_first: bool = True) -
         vdevice = _resolve(module, pattern, wanted)
         symbols = module.symbols_of(pattern)
         named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
-        if not named and not is_first and (pattern not in outputs or not _is_made(module, outputs.index(pattern))):
+        if not named and not is_first and (pattern not in outputs or not _is_of_call(module, outputs.index(pattern))):
             continue
         if pattern in outputs and not named:
             requested[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = requested[pattern] = vdevice
@@ -108,7 +108,7 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
 
 
-def _is_made(module: IRModule, number: int) -> bool:
+def _is_of_call(module: IRModule, number: int) -> bool:
     """Returns whether output ``number`` is a result of a call."""
     return isinstance(_producer(module, number), CallOp | HostCallOp)
 
