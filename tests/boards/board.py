@@ -75,11 +75,16 @@ class ProgramRunner:
 
     def __init__(self, board: Board, scratch: Path) -> None:
         self._board, self._scratch, self._values = board, scratch, count()
+        #: What processes of the board, and the emulator itself, write to standard error.
+        self._errors = scratch / "errors.txt"
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[str]:
         pipe, board = subprocess.PIPE, self._board
-        return subprocess.Popen(board.command(str(_SERVE)), env=board.environment, stdin=pipe, stdout=pipe, text=True)
+        with self._errors.open("w") as errors:
+            return subprocess.Popen(
+                board.command(str(_SERVE)), env=board.environment, stdin=pipe, stdout=pipe, stderr=errors, text=True
+            )
 
     def __call__(self, executable: Executable, feeds: Mapping[str, Array], threads: int = 1) -> list[Array]:
         """The outputs of ``executable``, saved here and loaded there, for inputs by name."""
@@ -94,7 +99,9 @@ class ProgramRunner:
         assert process.stdin is not None and process.stdout is not None
         print(f"{name} {threads}", file=process.stdin, flush=True)
         answer = process.stdout.readline().strip()
-        assert answer == "done", answer or f"the board's process ended with status {process.wait()}"
+        if answer != "done":
+            ended = f"the board's process ended with status {process.wait()}" if not answer else ""
+            raise AssertionError(f"{answer}{ended}\n{self._errors.read_text()}")
         with np.load(f"{name}.out.npz") as found:
             arrays = [found[key] for key in found.files]
         specs = executable.main.outputs

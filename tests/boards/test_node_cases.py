@@ -17,9 +17,11 @@ from tests.boards.board import ProgramRunner
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES
 
-#: ml-dtypes is missing there, too; the others end QEMU 7.2 ("decode_save_opc: Assertion `ctx->insn_start != NULL'
-#: failed"), which translates conversions of vectors wrongly, and pass in QEMU 10.0.
+#: ml-dtypes is missing there, too; the others end QEMU 7.2, and pass in QEMU 10.0.
 _NOT_ON_RISCV = re.compile(r"bfloat16|pow|mod.*float|float.*mod")
+#: What QEMU 7.2 says where it cannot translate a conversion of vectors. Programs for other cases have such a place now
+#: and then: it depends on the instructions before it.
+_ENDS_QEMU = "decode_save_opc: Assertion `ctx->insn_start != NULL' failed"
 
 
 @pytest.fixture(autouse=True)
@@ -53,4 +55,9 @@ def test_a_case_on_riscv(on_riscv64: ProgramRunner, name: str) -> None:
     def run(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Sequence[np.ndarray[Any, Any]]:
         return on_riscv64(lb.compile(module, module.targets[0]), feeds)
 
-    node_cases.check(name, Target("llvm -mtriple=riscv64-linux-gnu -mcpu=generic -mattr=+v"), run)
+    try:
+        node_cases.check(name, Target("llvm -mtriple=riscv64-linux-gnu -mcpu=generic -mattr=+v"), run)
+    except AssertionError as error:
+        if _ENDS_QEMU not in str(error):
+            raise
+        pytest.xfail("this QEMU cannot translate a conversion of vectors, and ends itself")

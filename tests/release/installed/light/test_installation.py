@@ -19,7 +19,7 @@ import landbridge as lb
 
 #: Packages of extras and of Python's own optional parts, which a module may import and an installation lack.
 EXTRAS = {"llvmlite", "ml_dtypes", "numba", "onnx", "onnx_ir", "onnxscript", "xdsl"}
-EXTRAS |= {"argcomplete", "jax", "onnxruntime", "openvino", "pyopencl", "ray", "torch", "tvm_ffi"}
+EXTRAS |= {"argcomplete", "jax", "onnxruntime", "openvino", "pyopencl", "ray", "torch", "tvm_ffi", "wasmtime"}
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
