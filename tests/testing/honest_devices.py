@@ -62,9 +62,12 @@ class SyncsAll(Correct):
 
 
 class OneQueue(Correct):
-    """All streams are one queue in hardware: an order stricter than is asked. It records nothing."""
+    """All streams are one queue in hardware: an order stricter than is asked. It records nothing, and waits for no
+    fences there, as all streams would wait.
+    """
 
     begin_record = end_record = replay = None  # type: ignore[assignment]
+    wait_fence = signal_fence = None  # type: ignore[assignment]
 
     def _key(self, index: int, stream: Stream | None) -> Any:
         super()._key(index, stream)  # which says what is no stream of the device
