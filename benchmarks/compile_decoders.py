@@ -9,8 +9,8 @@ models are decoders of GroupQueryAttention nodes, as optimum and Olive write the
 checkout.
 
 Each compile is the first of a process of its own, on one core, so that seconds and processor seconds are one number but
-for what other processes take. The two checkouts are measured in turns, and the mean of two rounds counts. Memory is
-the most that was resident, interpreter and libraries included. Modules are byte code before, as an installer leaves
+for what other processes take. The two checkouts are measured alternately; the figure is the mean of two rounds. Memory
+is the most that was resident, interpreter and libraries included. Modules are byte code before, as an installer leaves
 them.
 """
 
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def compiled(file: Path, checkouts: list[Path], priority: int | None) -> list[dict[str, float]]:
-    """Returns what a compile took in each checkout: means of ``ROUNDS`` rounds in turns."""
+    """Returns what a compile took in each checkout: means of ``ROUNDS`` rounds, which alternate."""
 
     def begin() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -1,11 +1,11 @@
-"""What whole models take to compile, of time and memory; quantized ones beside those that they were quantized from.
+"""Time and memory of compiling whole models, and of compiling quantized versions of the same models.
 
 python benchmarks/compile_models.py [--before SRC]
 
 Each compile is the first of a child process of its own, on one core and on all; seconds are those of the call, and
 processor seconds count LLVM's helpers too. Memory is the most that was resident, interpreter and libraries included.
-Our modules are byte code before, as an installer leaves them. ``--before`` names the ``src`` of another version, which
-compiles in turns with this one: its processor seconds are another column.
+Our modules are byte code before, as an installer leaves them. ``--before`` names the ``src`` of another version. Its
+compiles alternate with those of this one, and its processor seconds are another column.
 """
 
 from __future__ import annotations

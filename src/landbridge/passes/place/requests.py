@@ -86,19 +86,17 @@ def request_places(module: IRModule, places: Places, *, is_first: bool = True) -
         vdevice = _resolve(module, pattern, wanted)
         symbols = module.symbols_of(pattern)
         named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
-        if not named and not is_first and (pattern not in outputs or not _is_of_call(module, outputs.index(pattern))):
-            continue
-        if pattern in outputs and not named:
+        if named:
+            requested |= dict.fromkeys((pattern, *sorted(symbols)), vdevice)
+        elif pattern in outputs and (is_first or _is_of_call(module, outputs.index(pattern))):
             requested[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = requested[pattern] = vdevice
-            continue
-        if not named:
+        elif is_first:
             legal = ", ".join(f"{subject} {_some(found)}" for subject, found in (
                 ("nodes", nodes), ("inputs", inputs), ("outputs", outputs), ("constants", module.constants)
             ) if found)  # fmt: skip
             raise PlacementError(
                 f"place={{{pattern!r}: {str(wanted)!r}}} matches no node, input, output or constant; legal: {legal}"
             )
-        requested |= dict.fromkeys((pattern, *sorted(symbols)), vdevice)
     set_place_requests(module.main, requested)
 
 
