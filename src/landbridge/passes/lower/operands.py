@@ -23,6 +23,7 @@ from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.peeling import PeeledIterations, Piece
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.straight_line import LoadNumbers, Unrolled
 from landbridge.passes.lower.transposed import gathered
 from landbridge.passes.lower.transposed_blocks import Location, Shift, TransposedBlocks
 from landbridge.records import record
@@ -79,6 +80,10 @@ class Operands:
         self.lanes = sched.lanes if sched.lane is not None else 1
         #: For memory that holds only a part of the elements that its accesses index: the index of the first one.
         self.origins: dict[SSAValue, Index] = {}
+        self._loops = tuple(
+            None if d is None else Unrolled(d, self.lanes if d == sched.lane else 1) for d in (sched.m_dim, sched.n_dim)
+        )
+        self._numbers = LoadNumbers(self._loops, known.holds)
         self._loads: dict[tuple[object, ...], SSAValue] = {}
         #: Loads before a loop, which all of its iterations use.
         self._retained: dict[tuple[object, ...], SSAValue] = {}
@@ -92,7 +97,8 @@ class Operands:
         self._places: dict[Stage, bool] = {}
 
     def forget(self) -> None:
-        """Start a new block of code: the loads of other blocks are not visible in it."""
+        """Start a new block of straight-line code: the loads of other blocks are not visible in it."""
+        self._numbers = LoadNumbers(self._loops, self.known.holds)
         self._loads, self._blocks = dict(self._retained), {}
 
     def retain(self) -> None:
@@ -187,32 +193,26 @@ class Operands:
         t: Tile,
         m: int,
         n: int,
-        shift: Shift | None = None,
+        shift: tuple[int, int] | None = None,
         together: int = 0,
         between: int = 1,
     ) -> SSAValue:
-        """Returns what ``a`` reads at (m, n) of the tile.
+        """Returns what ``a`` reads at (m, n) of the tile; loads it unless the block has loaded it already.
 
-        ``together`` > 0: returns a vector of so many contiguous scalars, if ``a`` reads one for all lanes. ``between``:
-        so many iterations of the shifted loop are emitted in a row; those that read elements between each other's lanes
-        share their vectors.
+        Guards are tested, except those that are known to hold. ``together`` > 0: returns a vector of so many contiguous
+        scalars, if ``a`` reads one for all lanes. ``between``: so many iterations of the shifted loop are emitted in a
+        row; those that read elements between each other's lanes share their vectors.
         """
-        sched = self.sched
         if self.walk(a) is Walk.TRANSPOSED:
             if (a, n) not in self._blocks:
                 self._blocks[a, n] = self._transposed().load(
                     a, self.buffers[a.buffer], self._location(a, t, n), t.m_size, self._active(t, 0, n)
                 )
             return self._blocks[a, n][m]
-        by_row = sched.m_dim is not None and a.varies(sched.m_dim)
-        row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
-        if by_row and sched.vectors is not None and isinstance(iteration, int):
-            # a vector that other rows read in other iterations
-            row, iteration = row * sched.vectors.stride + iteration, 0
-        key = (a, row, n if sched.n_dim is not None and a.varies(sched.n_dim) else 0, iteration)
+        key = self._numbers.number(a, (m, n), shift)
         if (found := self._loads.get(key)) is None:
-            if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
-                found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
+            if shift is not None and self._shares(a, t, m, n, shift[0], between):
+                found = self._between_lanes(a, t, m, n, shift, between)
             else:
                 found = self._load(a, t, m, n, shift, together)
             self._loads[key] = found
@@ -257,15 +257,7 @@ class Operands:
         loop, iteration = shift
         return self._lane_of(self.read(a, t, m, n, (loop, iteration - iteration % lanes), lanes), iteration % lanes, a)
 
-    def read_number(
-        self,
-        a: ElementAccess,
-        t: Tile,
-        m: int,
-        n: int,
-        shift: tuple[int, int],
-        places: range,
-    ) -> SSAValue:
+    def read_number(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], places: range) -> SSAValue:
         """Returns the scalar that ``read`` returns, taken from a vector of elements ``places`` of the window that rows
         share.
         """
@@ -282,7 +274,9 @@ class Operands:
             found = self._loads[key] = self.code.add_op(vector.ExtractOp(scalars, [lane], a.element))
         return found
 
-    def _load(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, together: int) -> SSAValue:
+    def _load(
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, together: int
+    ) -> SSAValue:
         tested = [g for g in a.guards if not self.known.holds(g)]
         of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
         checks = [g for g in tested if g not in of_lanes]
@@ -335,7 +329,7 @@ class Operands:
             known = self._places[stage] = computes_indices(stage)
         return known
 
-    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
+    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
         """Returns one element of an image, taken from its pixel, which is loaded once per tile if ``keep``."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
@@ -346,8 +340,8 @@ class Operands:
         if lanes == 1:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
-        along = n if self.sched.n_dim is not None and row.uses(self.sched.n_dim) else 0
-        key = (a, "pixel", location.pixel.const, along, m, shift)
+        element = self._numbers.number(a, (m, n), shift)
+        key = "pixel", element._replace(offset=element.offset - location.lane)
         pixel = self._loads.get(key)
         if pixel is None:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)

@@ -205,14 +205,7 @@ class ReductionIterations:
         operands.forget()
         return result
 
-    def _read(
-        self,
-        a: ElementAccess,
-        m: int,
-        n: int,
-        shift: tuple[int, int] | None,
-        scalars: range | None,
-    ) -> SSAValue:
+    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None, scalars: range | None) -> SSAValue:
         if shift is not None and self._shares_scalars and is_shared(a, self.sched.lane, shift[0]):
             if scalars is not None:
                 return self.operands.read_number(a, self._tile, m, n, shift, scalars)
