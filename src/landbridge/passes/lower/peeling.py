@@ -15,6 +15,7 @@ from itertools import groupby
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import skips_padding
+from landbridge.passes.lower.cost import EDGES
 from landbridge.passes.lower.guards import RowEdges, full_ranges, row_edges, row_guards, truth
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
@@ -22,12 +23,6 @@ from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, expected_size
-
-#: The most edge tiles that are peeled; with more, padded reads test their bounds at run time.
-MAX_EDGE_TILES = 6
-#: The fewest iterations of the loops inside a reduction loop that is peeled with bounds that depend on the row; with
-#: fewer, these bounds cost more time than the shared code saves.
-_FEWEST_WITHIN = 8
 
 
 @record(frozen=True)
@@ -139,7 +134,7 @@ class Peeling:
         good = [m for m in range(extent) if inside(m)]
         span = (good[0], good[-1] + 1) if good else (extent, extent)
         edges = sum(not _is_inside(run, k, span) for run in self._sched.m_runs for k in range(run.count))
-        return span if edges <= MAX_EDGE_TILES else None
+        return span if edges <= EDGES.tiles else None
 
     def _at(self, point: dict[int, Extent]) -> list[tuple[Extent, Extent]]:
         """Returns the ranges of all loops where those in ``point`` have these indices."""
@@ -214,7 +209,7 @@ class Peeling:
         step, iterations = first.guard.index.coeff(m_dim), self._nest.dims[d].extent
         within = sched.inner[sched.inner.index(d) + 1 :]
         extents = [self._nest.dims[x].extent for x in within]
-        if isinstance(iterations, Size) or math.prod(expected_size(e) for e in extents) < _FEWEST_WITHIN:
+        if isinstance(iterations, Size) or math.prod(expected_size(e) for e in extents) < EDGES.iterations_within:
             return None
         indices = [each.guard.index for each in guards]
         unified = all((x.coeff(m_dim), x.coeff(d)) == (step, 1) for x in indices)
