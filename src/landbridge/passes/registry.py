@@ -18,6 +18,7 @@ from landbridge.files.output_file import check_folder, make_folder, write_text
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import KnownTypes, verify
+from landbridge.passes.rewrites import Rewrite, imported_rewrites
 from landbridge.plugins import import_modules
 from landbridge.records import record
 from landbridge.reporting.stages import begin_stage
@@ -133,3 +134,9 @@ def _dump(module: IRModule, directory: Path | None, number: int, name: str, sour
 
 def _import_all() -> None:
     import_modules(_PACKAGE)
+
+
+def rewrites(step: str | None = None) -> list[Rewrite]:
+    """Returns the named rewrites of the pass ``step``, or of all passes, sorted by name."""
+    _import_all()
+    return [each for each in imported_rewrites() if step is None or each.name.startswith(f"{step}.")]

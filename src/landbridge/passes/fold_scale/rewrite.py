@@ -24,6 +24,7 @@ from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
 from landbridge.passes.fuse.graph import Graph, inputs_of, value_key
 from landbridge.passes.fuse.inline import rebuild
 from landbridge.passes.fuse.merge import merge, run_instead
+from landbridge.passes.rewrites import rewrite
 
 Array = np.ndarray[Any, Any]
 
@@ -88,13 +89,13 @@ def _numbers(plans: Sequence[ScalePlan]) -> Hashable:
 
 def _folded(graph: Graph, call: CallOp, consumed: ConsumedConstants, products: Products) -> CallOp:
     """Returns the call that replaces ``call``, in which steps fold."""
-    rewrite = _Rewrite(graph, call, consumed, graph.owned(call).body.block)
+    rewriter = _Rewrite(graph, call, consumed, graph.owned(call).body.block)
     by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
     for plan in plans_of(graph, call, products):
         by_stage.setdefault(plan.stage.op, []).append(plan)
     for plans in by_stage.values():
-        _drop_copy(rewrite.stage(plans))
-    new = CallOp(call.callee_name, rewrite.inputs, list(call.destinations), [r.type for r in call.res])
+        _drop_copy(rewriter.stage(plans))
+    new = CallOp(call.callee_name, rewriter.inputs, list(call.destinations), [r.type for r in call.res])
     Rewriter.insert_op(new, InsertPoint.before(call))
     graph.record(new, [call])
     for before, after in zip(call.res, new.res, strict=True):
@@ -189,6 +190,7 @@ def _replace_steps(
     return value.ssa
 
 
+@rewrite("fold_scale.copy", "a last stage that only copies a temporary is removed")
 def _drop_copy(stage: Generic) -> None:
     """If ``stage`` only copies a temporary that it alone reads, let the stage before it write the output directly.
 

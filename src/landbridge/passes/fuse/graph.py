@@ -16,6 +16,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Generic
 from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
+from landbridge.passes.rewrites import rewrite
 
 Key: TypeAlias = SSAValue | str
 
@@ -75,6 +76,7 @@ def erase_dead_views(value: SSAValue) -> None:
                 Rewriter.erase_op(op)
 
 
+@rewrite("fuse.view_chain", "a reshape of a reshape starts at the computed value")
 def shorten_views(block: Block) -> None:
     """Let every reshape in ``block`` start at a computed value, and remove it if that has its shape."""
     for op in list(block.ops):

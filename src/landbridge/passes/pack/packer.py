@@ -37,6 +37,7 @@ from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
 from landbridge.passes.pack.split import split_prim
 from landbridge.passes.pack.unshare import unshare
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
@@ -113,9 +114,7 @@ class _Packer:
                     _concat(op, tile, values)
                 else:
                     self._call(op, tile, self._narrow[device], values)
-        for op in reversed(list(block.ops)):
-            if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
-                Rewriter.erase_op(op)
+        _drop_unused_reorders(block)
 
     def _is_of_images(self, op: ConcatOp | CallOp, values: BlockedValues) -> bool:
         """Returns whether a result of ``op`` is an image whose layout is free, or an operand has a twin with blocks
@@ -174,6 +173,7 @@ class _Packer:
             value = value.owner.source
         return isinstance(value.owner, ConstantOp) or value in self._parameters
 
+    @rewrite("pack.separate_arguments", "a tensor that two stages read becomes two arguments")
     def _unshared(self, op: CallOp) -> CallOp | None:
         """Returns the call with a separate argument for each stage; None if no two stages share one."""
         name = op.callee_name
@@ -217,6 +217,15 @@ class _Packer:
         self._consumed.drop(sources)
 
 
+@rewrite("pack.unused_reorder", "packs, unpacks and views that nothing reads are removed")
+def _drop_unused_reorders(block: Block) -> None:
+    """Remove reorders, views and crossings that have no readers."""
+    for op in reversed(list(block.ops)):
+        if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
+            Rewriter.erase_op(op)
+
+
+@rewrite("pack.concat", "a concatenation of packed tensors is packed")
 def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     """Concatenate channel-blocked parts directly: along pixels always, along channels if every part has only full
     blocks."""
@@ -234,6 +243,7 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])
 
 
+@rewrite("pack.view", "a view that changes unit dimensions of pixels is a view of the packed tensor")
 def _view(op: ViewOp, tile: int, values: BlockedValues) -> None:
     """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
 

@@ -13,10 +13,12 @@ from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import ForallOp, StepsOp
 from landbridge.ir.types import vdevice_of
+from landbridge.passes.rewrites import rewrite
 
 Spaces = tuple[Attribute, ...]
 
 
+@rewrite("place.memory_space", "a PrimFunc takes its operands in the memory spaces that they are in")
 def match_spaces(module: IRModule) -> None:
     """Make every PrimFunc take its operands in their spaces; one called with several is cloned."""
     prims = module.prims()
