@@ -14,13 +14,23 @@ from landbridge.shapes.physical import nd_bytes
 from landbridge.sizes.size import Extent, Size, expected_size, least, product
 
 
+def has_open_extents(scope: Scope) -> bool:
+    """Returns whether a run decides extents of buffers of ``scope``."""
+    return any(isinstance(extent, Size) for alloc in scope.allocs for extent in alloc.extents)
+
+
 @rewrite("plan.objects", "buffers of memory of more dimensions share whole objects")
-def in_objects(scope: Scope) -> Iterator[Storage]:
-    """Yields one storage for each object of device memory that the scope needs, with the buffers that use it.
+def in_objects(scope: Scope) -> Iterator[Storage] | None:
+    """Returns one storage for each object of device memory that the scope needs, with the buffers that use it; None
+    where a run decides extents.
 
     Buffers whose lives do not overlap may share an object; each begins at byte 0 of it. Raises PlanError if the objects
     take more than the scope's free bytes.
     """
+    return None if has_open_extents(scope) else _objects(scope)
+
+
+def _objects(scope: Scope) -> Iterator[Storage]:
     requests = [
         planner.ObjectRequest(
             name,
@@ -48,7 +58,7 @@ def in_open_objects(scope: Scope) -> list[Storage] | None:
     Buffers of the same extents and dtype whose lives do not overlap share one. Whether all fit is known when a size is
     bound.
     """
-    if not any(isinstance(extent, Size) for alloc in scope.allocs for extent in alloc.extents):
+    if not has_open_extents(scope):
         return None
     spaces: list[list[Alloc]] = []
     for alloc in sorted(scope.allocs, key=lambda each: each.life.first):

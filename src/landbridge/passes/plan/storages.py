@@ -9,11 +9,11 @@ from typing import cast
 
 from landbridge import planner
 from landbridge.analysis.scopes import Alloc, Scope, round_up
-from landbridge.errors import PlanError
+from landbridge.errors import CompileError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import item_bytes
-from landbridge.passes.plan.objects import in_objects, in_open_objects, in_spaces
+from landbridge.passes.plan.objects import has_open_extents, in_objects, in_open_objects, in_spaces
 from landbridge.passes.plan.solution import Solution, Storage
 from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import Size, at_least, expected_size, least
@@ -34,7 +34,10 @@ def solve(scope: Scope) -> Iterator[Storage]:
         if storages is not None:
             yield from storages
             return
-    raise PlanError(f"no rule plans memory of {scope.kind.ndim} dimensions; enable the rewrites of the pass 'plan'")
+    raise CompileError(
+        f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r}: no rule plans its memory of {scope.kind.ndim} "
+        "dimensions; enable the rewrites of the pass 'plan'"
+    )
 
 
 @rewrite("plan.bytes", "buffers of flat memory get byte offsets in one storage")
@@ -94,12 +97,13 @@ def _check_each(scope: Scope) -> None:
 
 @rewrite("plan.rows", "buffers of memory of rows get whole rows of one storage")
 def in_rows(scope: Scope) -> list[Storage] | None:
-    """Returns storages of whole rows for a memory of two dimensions, else None; raises PlanError if they do not fit.
+    """Returns storages of whole rows for a memory of two dimensions and known extents, else None; raises PlanError if
+    they do not fit.
 
     Takes the smaller of two choices in bytes: one storage whose rows are as wide as the widest buffer, or one storage
     for each row width.
     """
-    if scope.kind.ndim != 2:
+    if scope.kind.ndim != 2 or has_open_extents(scope):
         return None
     of_width: dict[int, list[int]] = {}
     for number, alloc in enumerate(scope.allocs):
