@@ -22,12 +22,12 @@ def has_open_extents(scope: Scope) -> bool:
 @rewrite("plan.objects", "buffers of memory of more dimensions share whole objects")
 def in_objects(scope: Scope) -> Iterator[Storage] | None:
     """Returns one storage for each object of device memory that the scope needs, with the buffers that use it; None
-    where a run decides extents.
+    for memory of fewer than three dimensions, and where a run decides extents.
 
     Buffers whose lives do not overlap may share an object; each begins at byte 0 of it. Raises PlanError if the objects
     take more than the scope's free bytes.
     """
-    return None if has_open_extents(scope) else _objects(scope)
+    return None if scope.kind.ndim < 3 or has_open_extents(scope) else _objects(scope)
 
 
 def _objects(scope: Scope) -> Iterator[Storage]:
@@ -53,12 +53,12 @@ def _objects(scope: Scope) -> Iterator[Storage]:
 @rewrite("plan.open_objects", "buffers of open sizes share objects of equal extents")
 def in_open_objects(scope: Scope) -> list[Storage] | None:
     """Returns one storage for each space of rows or images that the scope needs, of which a run decides extents; None
-    where none is decided by a run.
+    for flat memory, and where a run decides none.
 
     Buffers of the same extents and dtype whose lives do not overlap share one. Whether all fit is known when a size is
     bound.
     """
-    if not has_open_extents(scope):
+    if scope.kind.ndim == 1 or not has_open_extents(scope):
         return None
     spaces: list[list[Alloc]] = []
     for alloc in sorted(scope.allocs, key=lambda each: each.life.first):

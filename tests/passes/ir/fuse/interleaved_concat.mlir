@@ -4,7 +4,6 @@
 !t = tensor<256x2xf32, #lb.vdevice<0, "global">>
 !q = tensor<255x1xf32, #lb.vdevice<0, "global">>
 !u = tensor<255x2xf32, #lb.vdevice<0, "global">>
-!m = memref<256x1xf32, "global">
 
 // ---- pairs of scalars are two planes, transposed
 func.func @main(%x: !p, %w: !p) -> !t {

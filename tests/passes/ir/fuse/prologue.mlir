@@ -65,6 +65,57 @@ func.func @double(%x: !m, %y: !m) attributes {lb.prim} {
   }
   func.return
 }
+func.func @dot(%x: !m, %w: !m, %y: !n) attributes {lb.prim} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : !n)
+  linalg.generic {indexing_maps = [#id, #id, #row], iterator_types = ["parallel", "reduction"]} ins(%x, %w : !m, !m) outs(%y : !n) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %c, %p : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !t, %w: !t) -> !s {
+  %d_y = bufferization.alloc_tensor() : !t
+  %y = "lb.call"(%x, %d_y) {callee = @double, node = "double", operandSegmentSizes = array<i32: 1, 1>} : (!t, !t) -> !t
+  %d_z = bufferization.alloc_tensor() : !s
+  %z = "lb.call"(%y, %w, %d_z) {callee = @dot, node = "dot", operandSegmentSizes = array<i32: 2, 1>} : (!t, !t, !s) -> !s
+  func.return %z : !s
+}
+// becomes
+func.func @double_dot_1(%x: !m, %w: !m, %y: !n) attributes {lb.prim} {
+  %y_1 = memref.alloc() : !m
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !m) outs(%y_1 : !m) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  %zero = arith.constant 0.000000e+00 : f32
+  linalg.fill ins(%zero : f32) outs(%y : !n)
+  linalg.generic {indexing_maps = [#id, #id, #row], iterator_types = ["parallel", "reduction"]} ins(%y_1, %w : !m, !m) outs(%y : !n) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a_1: f32, %b_1: f32, %c: f32):
+    %p = arith.mulf %a_1, %b_1 : f32
+    %r_1 = arith.addf %c, %p : f32
+    linalg.yield %r_1 : f32
+  }
+  func.return
+}
+func.func @main(%x: !t, %w: !t) -> !s {
+  %d_z = bufferization.alloc_tensor() : !s
+  %z = "lb.call"(%x, %w, %d_z) {callee = @double_dot_1, operandSegmentSizes = array<i32: 2, 1>, node = "double+dot"} : (!t, !t, !s) -> !s
+  func.return %z : !s
+}
+
+// ---- not in a matrix product, which would double each element several times
+func.func @double(%x: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !m) outs(%y : !m) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
 func.func @product(%x: !m, %w: !mw, %y: !mp) attributes {lb.prim} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : !mp)

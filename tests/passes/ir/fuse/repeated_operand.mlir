@@ -3,7 +3,6 @@
 !t = tensor<4x4xf32, #lb.vdevice<0, "global">>
 !m = memref<4x4xf32, "global">
 #id = affine_map<(d0, d1) -> (d0, d1)>
-#swap = affine_map<(d0, d1) -> (d1, d0)>
 
 // ---- a tensor that is added to itself is one argument
 func.func @add(%x: !m, %w: !m, %y: !m) attributes {lb.prim} {

@@ -4,6 +4,7 @@
 !f = tensor<16xf32, #lb.vdevice<0, "global">>
 !g = tensor<2x8xf32, #lb.vdevice<0, "global">>
 !b = tensor<8xf32, #lb.vdevice<0, "global">>
+!h = tensor<2x4xf32, #lb.vdevice<0, "global">>
 
 // ---- a reshape there and back is no reshape, another one is one
 func.func @main(%x: !t) -> (!g, !t) {
@@ -18,9 +19,10 @@ func.func @main(%x: !t) -> (!g, !t) {
   func.return %g, %x : !g, !t
 }
 
-// ---- not a view of a part
-func.func @main(%x: !t) -> !b {
+// ---- not across a view of a part
+func.func @main(%x: !t) -> !h {
   %b = "lb.view"(%x) {offset = 8 : i64} : (!t) -> !b
-  func.return %b : !b
+  %h = "lb.view"(%b) {offset = 0 : i64} : (!b) -> !h
+  func.return %h : !h
 }
 // unchanged
