@@ -203,6 +203,34 @@ func.func @main(%x: !x) -> !y {
 }
 // unchanged
 
+// ---- not where the result is read without the scale too
+func.func @product(%x: !mx, %w: !mw, %y: !my) attributes {lb.prim} {
+  %t = memref.alloc() : !my
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%t : !my)
+  linalg.generic {indexing_maps = [#xk, #wk, #out], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : !mx, !mw) outs(%t : !my) attrs = {lb.extents = [4 : i64, 2 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %c, %p : f32
+    linalg.yield %r : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : !my) outs(%y : !my) attrs = {lb.extents = [4 : i64, 2 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %half = arith.constant 0.5 : f32
+    %p = arith.mulf %a, %half : f32
+    %r = arith.addf %p, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !x) -> !y {
+  %w = "lb.constant"() {symbol = @w} : () -> !w
+  %d_y = bufferization.alloc_tensor() : !y
+  %y = "lb.call"(%x, %w, %d_y) {callee = @product, node = "product", operandSegmentSizes = array<i32: 2, 1>} : (!x, !w, !y) -> !y
+  func.return %y : !y
+}
+// unchanged
+
 // ---- not a scale of what was clamped first
 func.func @product(%x: !mx, %w: !mw, %y: !my) attributes {lb.prim} {
   %t = memref.alloc() : !my

@@ -5,6 +5,9 @@
 !s = tensor<64xf32, #lb.vdevice<0, "global">>
 !n = memref<64xf32, "global">
 #id = affine_map<(d0, d1) -> (d0, d1)>
+!r = tensor<128x64xf32, #lb.vdevice<0, "global">>
+!mr = memref<128x64xf32, "global">
+#swap = affine_map<(d0, d1) -> (d1, d0)>
 #row = affine_map<(d0, d1) -> (d0)>
 #one = affine_map<(d0) -> (d0)>
 
@@ -95,4 +98,47 @@ func.func @main(%x: !t) -> !s {
   %d_z = bufferization.alloc_tensor() : !s
   %z = "lb.call"(%x, %d_z) {callee = @sums_negate_1, operandSegmentSizes = array<i32: 1, 1>, node = "sums+negate"} : (!t, !s) -> !s
   func.return %z : !s
+}
+
+// ---- not a temporary that is written in another order than it is read
+func.func @transpose(%x: !m, %y: !mr) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #swap], iterator_types = ["parallel", "parallel"]} ins(%x : !m) outs(%y : !mr) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @negate(%x: !mr, %y: !mr) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !mr) outs(%y : !mr) attrs = {lb.extents = [128 : i64, 64 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.negf %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !t) -> !r {
+  %d_y = bufferization.alloc_tensor() : !r
+  %y = "lb.call"(%x, %d_y) {callee = @transpose, node = "transpose", operandSegmentSizes = array<i32: 1, 1>} : (!t, !r) -> !r
+  %d_z = bufferization.alloc_tensor() : !r
+  %z = "lb.call"(%y, %d_z) {callee = @negate, node = "negate", operandSegmentSizes = array<i32: 1, 1>} : (!r, !r) -> !r
+  func.return %z : !r
+}
+// becomes
+func.func @transpose_negate_1(%x: !m, %y: !mr) attributes {lb.prim} {
+  %y_1 = memref.alloc() : !mr
+  linalg.generic {indexing_maps = [#id, #swap], iterator_types = ["parallel", "parallel"]} ins(%x : !m) outs(%y_1 : !mr) attrs = {lb.extents = [64 : i64, 128 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%y_1 : !mr) outs(%y : !mr) attrs = {lb.extents = [128 : i64, 64 : i64]} {
+  ^bb0(%a_1: f32, %b_1: f32):
+    %r = arith.negf %a_1 : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !t) -> !r {
+  %d_z = bufferization.alloc_tensor() : !r
+  %z = "lb.call"(%x, %d_z) {callee = @transpose_negate_1, operandSegmentSizes = array<i32: 1, 1>, node = "transpose+negate"} : (!t, !r) -> !r
+  func.return %z : !r
 }
