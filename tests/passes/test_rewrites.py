@@ -84,9 +84,8 @@ def test_contexts_add_up_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def network(g: GraphBuilder, x: SSAValue) -> Sequence[SSAValue]:
     """Convolutions with epilogues, one of 12 channels, a residual sum, maxima of rows, a transpose and a slice."""
     first = elementwise(g, lambda s, a: a * 0.5 + 1.0, conv(g, x, 16, 3))
-    second = relu(
-        g, elementwise(g, lambda s, a, b: a + b, elementwise(g, lambda s, a: s.neg(a), conv(g, first, 16)), x)
-    )
+    negated = elementwise(g, lambda s, a: s.neg(a), conv(g, first, 16))
+    second = relu(g, elementwise(g, lambda s, a, b: a + b, negated, x))
     joined = g.concat([second, first, conv(g, second, 12)], 1)
     least = elementwise(g, lambda s, a, b: a - b, joined, reduce_last(g, joined, kind="max"))
     return [transpose(g, least, (0, 1, 3, 2)), slice_last(g, second, 1, 2)]
