@@ -6,17 +6,29 @@ that share memory in the program share it here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.interpreter.prims import run_prim
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    ConstantOp,
+    HostCallOp,
+    IfOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    YieldOp,
+)
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.packing import pack_array, unpack_array
@@ -45,21 +57,31 @@ def run_main(module: IRModule) -> list[Array]:
     """What @main returns for exact values, or the contents of its arguments after it, if they are buffers."""
     block = module.main.body.block
     arrays: dict[SSAValue, Array] = {a: exact_values(f"argument {a.index}", a.type).copy() for a in block.args}
+    returned = _run_block(block, module, arrays)
+    return [arrays[v] for v in (returned or block.args)]
+
+
+def _run_block(block: Block, module: IRModule, arrays: dict[SSAValue, Array]) -> Sequence[SSAValue]:
+    """Runs the operations of ``block``, whose results ``arrays`` receives; returns the operands of the last."""
     storages: dict[SSAValue, Array] = {}
     prims = module.prims()
     for op in block.ops:
         match op:
-            case func.ReturnOp():
-                return [arrays[v] for v in (op.operands or block.args)]
+            case func.ReturnOp() | YieldOp():
+                return op.operands
             case AllocStorageOp():
                 storages[op.result] = _storage(op)
             case AllocTensorOp():
                 arrays[op.result] = _tensor_of(storages[op.storage], op)
             case CallOp():
                 _call(op, prims[op.callee_name], arrays)
+            case IfOp():
+                taken = op.then_region if arrays[op.condition] else op.else_region
+                yielded = _run_block(taken.block, module, arrays)
+                arrays.update({result: arrays[v] for result, v in zip(op.res, yielded, strict=True)})
             case _:
                 _run(op, module, arrays)
-    raise AssertionError("@main does not return")
+    raise AssertionError("the block does not end in a return or a yield")
 
 
 def _run(op: Operation, module: IRModule, arrays: dict[SSAValue, Array]) -> None:
@@ -74,6 +96,12 @@ def _run(op: Operation, module: IRModule, arrays: dict[SSAValue, Array]) -> None
             flat = arrays[op.source].reshape(-1)
             assert np.shares_memory(flat, arrays[op.source]) or not flat.size
             arrays[op.result] = flat[op.first : op.first + element_count(shape)].reshape(shape)
+        case HostCallOp():
+            # It stands for any function of the host: both sides of a case must give it the same operands.
+            (result,) = op.res
+            arrays[result] = sum((arrays[v] for v in op.inputs), np.ones(shape_of(result.type))).astype(
+                numpy_dtype(dtype_of(result.type))
+            )
         case ToVDeviceOp():
             arrays[op.result] = arrays[op.source]
         case PreparedOp():

@@ -22,6 +22,7 @@ from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
 from landbridge.targets.arithmetic import arithmetic_of
@@ -72,6 +73,7 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
                 raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
 
 
+@rewrite("support.in_a_branch", "what is in a branch or loop runs on the CPU, which controls it")
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Returns a reason for operations in branches and loops, which the host controls; None for others."""
     around = op.parent_op()
@@ -82,6 +84,7 @@ def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     return "it is in a loop, and loops run on the host"
 
 
+@rewrite("support.of_the_host", "a function of the host runs on the CPU")
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Returns a reason for host builtins, which run only there; None for others."""
     if isinstance(op, HostCallOp) and _is_away(module, op):
@@ -89,6 +92,7 @@ def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     return None
 
 
+@rewrite("support.unsupported", "a kernel that its target cannot run runs on the CPU")
 def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
     """Returns why the target of a kernel cannot run it, or its code generator declines it; None if it can."""
     if not isinstance(op, CallOp):
