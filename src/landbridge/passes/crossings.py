@@ -19,6 +19,7 @@ from landbridge.analysis.shared_memory import is_host, shares
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import set_crossing_reason
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.registry import register_pass
@@ -51,9 +52,7 @@ def _host_for_both(module: IRModule) -> int | None:
     block = module.main.body.block
     returned = block.last_op.operands if block.last_op is not None else ()
     producers = {found for value in returned if (found := produced(value)) is not None}
-    for op in module.main.walk():
-        if not isinstance(op, ToVDeviceOp):
-            continue
+    for op in operations_of(module.main, ToVDeviceOp):
         ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
         outside = viewed(op.source) in block.args or op.result in producers or produced(op.source) in producers
         for mine, other in (ends, ends[::-1]):
@@ -77,7 +76,7 @@ def there_and_back(op: ToVDeviceOp) -> SSAValue | None:
 
 def _drop_detours(module: IRModule) -> None:
     """Replace crossings by values that are already in place, and erase unused crossings."""
-    found = [op for op in module.main.walk() if isinstance(op, ToVDeviceOp)]
+    found = operations_of(module.main, ToVDeviceOp)
     for op in found:
         known = nowhere(op) or there_and_back(op)
         if known is not None:

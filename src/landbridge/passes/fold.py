@@ -15,6 +15,7 @@ from landbridge.ir.module import IRModule, memory_of
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import pack_array, unpack_array
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.traversal import operations, operations_of
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.registry import register_pass
 from landbridge.passes.rewrites import rewrite
@@ -78,17 +79,16 @@ FOLDS: dict[type[Operation], Callable[..., Array | None]] = {
 def _share_memory(module: IRModule) -> None:
     """Merge constants that are the same memory: layers that share weights have them under several names."""
     first: dict[Hashable, str] = {}
-    for op in list(module.main.walk()):
-        if isinstance(op, ConstantOp):
-            array = module.constants[op.symbol_name]
-            symbol = first.setdefault(memory_of(array), op.symbol_name)
-            if symbol != op.symbol_name and array.nbytes:
-                _replace(op, symbol)
+    for op in operations_of(module.main, ConstantOp):
+        array = module.constants[op.symbol_name]
+        symbol = first.setdefault(memory_of(array), op.symbol_name)
+        if symbol != op.symbol_name and array.nbytes:
+            _replace(op, symbol)
 
 
 def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) -> None:
     """Fold operations on constants; ``known`` memoizes results, as layers that share weights need the same ones."""
-    for op in list(block.ops):
+    for op in operations(block):
         for region in op.regions:
             _fold_constants(module, region.block, known)
         rule = FOLDS.get(type(op))
@@ -134,7 +134,7 @@ def _merge_repeated(
     ``merged`` maps each equal value to the first of its kind. An operation's operands are replaced at once: xdsl copies
     the whole list when one operand changes.
     """
-    for op in list(block.ops):
+    for op in operations(block):
         if any(v in merged for v in op.operands):
             op.operands = [merged.get(v, v) for v in op.operands]
         for region in op.regions:
@@ -171,7 +171,7 @@ def _drop_unused(module: IRModule, block: Block) -> None:
 
 
 def _drop_dead(block: Block) -> None:
-    for op in reversed(list(block.ops)):
+    for op in reversed(operations(block)):
         for region in op.regions:
             _drop_dead(region.block)
         removable = isinstance(

@@ -15,6 +15,7 @@ from landbridge.ir.length_ops import lengths_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.reserved_lengths import read_whole
+from landbridge.ir.traversal import all_operations, operations, operations_of
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports
@@ -34,7 +35,10 @@ HOST_NAME = "cpu"
 @register_pass("support")
 def support(module: IRModule) -> None:
     """Move kernels that their target cannot run, and what needs the host, to a vdevice of a CPU."""
-    if any(isinstance(op, IfOp | LoopOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
+    if (
+        any(isinstance(op, IfOp | LoopOp) for op in operations(module.main.body.block))
+        and not module.target_of(0).on_host
+    ):
         swap_first(module, _host(module))
     prims = module.prims()
     check_image_counts(module, prims)
@@ -53,7 +57,7 @@ def support(module: IRModule) -> None:
 def _reasons(module: IRModule, prims: Mapping[str, func.FuncOp]) -> dict[Operation, str]:
     """Returns the operations that need the host, each with the reason."""
     found: dict[Operation, str] = {}
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, CallOp | HostCallOp):
             reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
             if reason is not None:
@@ -66,11 +70,10 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
 
     It includes fused kernels, which no request names: images exist only where they were requested.
     """
-    for op in module.main.walk():
-        if isinstance(op, CallOp):
-            reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
-            if reason is not None:
-                raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
+    for op in operations_of(module.main, CallOp):
+        reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
+        if reason is not None:
+            raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
 
 
 @rewrite("support.in_a_branch", "what is in a branch or loop runs on the CPU, which controls it")

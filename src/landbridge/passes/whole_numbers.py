@@ -21,6 +21,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.float_ranges import EXACT, Ranges, float_constant, integer_constant
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations, operations_of
 from landbridge.passes.registry import register_pass
 from landbridge.passes.rewrites import rewrite
 
@@ -36,7 +37,7 @@ _ROUNDS = (math.RoundEvenOp, math.FloorOp, math.CeilOp, math.TruncOp)
 def whole_numbers(module: IRModule) -> None:
     """Compute with floats where integers are only converted from floats and back."""
     for function in module.prims().values():
-        for op in [op for op in function.walk() if isinstance(op, linalg.ops.GenericOp)]:
+        for op in operations_of(function, linalg.ops.GenericOp):
             _Body(op.regions[0].block).simplify()
 
 
@@ -56,7 +57,7 @@ class _Body:
         """Simplify the block."""
         if not any(type(op) in _CONVERSIONS for op in self._block.ops):
             return
-        for op in list(self._block.ops):
+        for op in operations(self._block):
             rule = _RULES.get(type(op))
             self._before = op
             if rule is not None and (simpler := rule(self, op)) is not None:
@@ -65,7 +66,7 @@ class _Body:
 
     @rewrite("whole_numbers.unused", "operations whose results nothing reads are removed")
     def _drop_unused(self) -> None:
-        for op in reversed(list(self._block.ops)):
+        for op in reversed(operations(self._block)):
             if type(op) in _PURE and all(r.first_use is None for r in op.results):
                 Rewriter.erase_op(op)
 

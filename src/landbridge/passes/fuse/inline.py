@@ -37,6 +37,7 @@ from landbridge.ir.kernel_attributes import set_loop_extents
 from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import shape_of
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS, MOST_READS_IN_PLACE
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
@@ -235,7 +236,7 @@ def _move_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValu
         scalar.replace_all_uses_with(value)
     block = before.parent
     assert block is not None  # the first operation of a body
-    for op in list(producer.body.ops):
+    for op in operations(producer.body):
         if isinstance(op, linalg.ops.YieldOp):
             return op.operands[0]
         if isinstance(op, linalg.ops.IndexOp):

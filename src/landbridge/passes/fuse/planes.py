@@ -18,6 +18,7 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ViewOp, graphs_in, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.stages import view_prim
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import dtype_of, element_count, shape_of, tensor_type, vdevice_of
 from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import at_least
@@ -37,7 +38,7 @@ def concatenate_planes(module: IRModule) -> None:
         return vectors and not any(_is_reduced(functions, part) for part in op.inputs)
 
     def rewrite_block(block: Block) -> None:
-        for op in list(block.ops):
+        for op in operations(block):
             for region in graphs_in(op):
                 rewrite_block(region.block)
             if isinstance(op, ConcatOp) and gains(op):

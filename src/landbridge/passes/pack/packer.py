@@ -29,6 +29,7 @@ from landbridge.ir.main_attributes import aliases, io_names
 from landbridge.ir.module import IRModule, packed_parameters
 from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
 from landbridge.passes.consumed_constants import ConsumedConstants
 from landbridge.passes.lower.prims import narrow_is_cheaper
@@ -99,7 +100,7 @@ class _Packer:
 
     def block(self, block: Block, values: BlockedValues) -> None:
         """Rewrite the operations of ``block``."""
-        for op in list(block.ops):
+        for op in operations(block):
             for region in graphs_in(op):
                 self.block(region.block, values.nested())
             if isinstance(op, ViewOp):
@@ -220,7 +221,7 @@ class _Packer:
 @rewrite("pack.unused_reorder", "packs, unpacks and views that nothing reads are removed")
 def _drop_unused_reorders(block: Block) -> None:
     """Remove reorders, views and crossings that have no readers."""
-    for op in reversed(list(block.ops)):
+    for op in reversed(operations(block)):
         if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
 

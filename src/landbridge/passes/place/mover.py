@@ -20,6 +20,7 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, If
 from landbridge.ir.main_attributes import frame_layouts, io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, set_node_name
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.passes.rewrites import rewrite
@@ -93,7 +94,7 @@ class _Mover:
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
 
     def run(self) -> None:
-        for op in list(self.block.ops):
+        for op in operations(self.block):
             if isinstance(op, bufferization.AllocTensorOp | ConstantOp | ToVDeviceOp):
                 continue
             vdevice = self.location_of(op)

@@ -19,6 +19,7 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import set_plan_quality
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import MemoryKind
 from landbridge.passes.plan.argument_check import check_arguments
@@ -51,7 +52,7 @@ def plan(module: IRModule) -> None:
 @rewrite("plan.unused_buffer", "a buffer that nothing uses is removed")
 def _drop_unused_buffers(block: Block) -> None:
     """Remove buffers that nothing uses."""
-    for op in list(block.ops):
+    for op in operations(block):
         if isinstance(op, memref.AllocOp) and op.memref.first_use is None:
             Rewriter.erase_op(op)
 
