@@ -41,10 +41,10 @@ from landbridge.passes.lower.row_cut import RowCut, open_end, row_cut, tiles_alo
 from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.rows_as_lanes import powers_of_two, rows_may_be_lanes
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
-from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.passes.lower.schedule import Schedule, VectorUnit, multiplies_vectors
 from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied
-from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes
+from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes, unrolled_in_short_loops
 from landbridge.passes.lower.vector_window import VectorWindow, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Extent, expected_size
@@ -422,7 +422,8 @@ def _unrolled(loops: TileLoops, m_tile: int, n_tile: int) -> int:
     """Returns how many iterations of the last reduction loop are unrolled, for a tile of so many rows and columns."""
     along, machine = loops.along, loops.machine
     if not machine.unrolls:
-        return 1
+        is_short = not along.horizontal and not multiplies_vectors(loops.nest, along.lane)
+        return unrolled_in_short_loops(loops.nest, loops.inner, m_tile, machine.unrolled) if is_short else 1
     if along.horizontal and along.lane is not None:
         return unrolled_along_lanes(loops.nest, along.lane, along.lanes, m_tile, n_tile, machine.registers)
     return unrolled(loops.nest, along.lane, loops.inner, m_tile)

@@ -120,6 +120,7 @@ def vector_unit_of(target: Target) -> VectorUnit:
         unrolls=timed,
         sums_in_factors=schedules.sums_in_factors,
         core=core,
+        unrolled=schedules.unrolled,
     )
 
 

@@ -260,7 +260,8 @@ class Reduction:
         slots = at_edge(slots, peeled.first, 0, low)
         if as_one:
             self.env[d], within = 0, self.nest.dims[rest[0]].extent
-            slots = self._loop(rest[0], [], slots, code.mul(low, within), code.mul(high, within), 1)
+            step = self.sched.unrolled if within % self.sched.unrolled == 0 else 1
+            slots = self._loop(rest[0], [], slots, code.mul(low, within), code.mul(high, within), step)
             del self.env[d]
         else:
             slots = self._loop(d, rest, slots, low, high, 1)

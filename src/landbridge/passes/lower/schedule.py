@@ -33,7 +33,8 @@ class VectorUnit:
     ``l1_bytes`` is the size of L1, ``l2_bytes`` that of the caches of one core; 0 if unknown. ``prefetches``: prefetch
     instructions pay. ``narrow_is_cheaper``: multiplying vectors of half the width may take less time; ``two_passes``:
     it is known to take half. ``unrolls``: long loops are unrolled. ``sums_in_factors``: each sum of products of two
-    vectors takes two registers. ``core``: its pipes and caches, from the table of CPUs.
+    vectors takes two registers. ``core``: its pipes and caches, from the table of CPUs. ``unrolled``: how many
+    iterations of short loops are unrolled.
     """
 
     vector_bytes: int
@@ -49,10 +50,11 @@ class VectorUnit:
     unrolls: bool = False
     sums_in_factors: bool = False
     core: CpuCore = CpuCore()
+    unrolled: int = 1
 
     def registers_of(self, nest: Nest, lane: int | None) -> int:
         """Returns the registers for the sums of ``nest`` and what they are computed from."""
-        return self.registers // 2 if self.sums_in_factors and _multiplies_vectors(nest, lane) else self.registers
+        return self.registers // 2 if self.sums_in_factors and multiplies_vectors(nest, lane) else self.registers
 
     def l1_columns(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
         """Returns how many columns of ``nest`` stay in L1."""
@@ -127,7 +129,7 @@ class Schedule:
     candidates: tuple[tuple[tuple[int, int], float], ...] = ()
 
 
-def _multiplies_vectors(nest: Nest, lane: int | None) -> bool:
+def multiplies_vectors(nest: Nest, lane: int | None) -> bool:
     """Returns whether all that the reduction of ``nest`` reads are vectors along ``lane``, none one scalar for it."""
     main = nest.reduction
     reads = [] if main is None else [read for read in main.reads if isinstance(read, ElementAccess)]

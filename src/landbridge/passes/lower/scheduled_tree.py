@@ -15,7 +15,7 @@ from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums
-from landbridge.sizes.size import ceildiv, same
+from landbridge.sizes.size import Extent, ceildiv, same
 
 _EXACT, _PEEL, _GUARD = TailStrategy.EXACT, TailStrategy.PEEL, TailStrategy.GUARD_WITH_IF
 
@@ -126,13 +126,14 @@ class _ScheduledBranch:
     def _in_blocks(self, tree: LoopTree, branch: int, last: str, step: int) -> LoopTree:
         """Returns ``tree`` with long sums cut into blocks, each of which is summed separately."""
         sched = self._sched
-        dim, iterations = block_of_sums(self._nest, sched, Peeling(self._nest, sched))
+        dim, block = block_of_sums(self._nest, sched, Peeling(self._nest, sched))
         if dim is None:
             return tree
         name = f"d{dim}"
+        iterations: Extent = block
         if name == last:
             terms = max(1, step // (sched.lanes if sched.horizontal else 1) // sched.partial_sums)
-            iterations = ceildiv(iterations, terms) * step
+            iterations = ceildiv(block, terms) * step
         extent = _loop(tree, name, branch).extent
         tail = _EXACT if same(extent % iterations, 0) is True else _GUARD
         return rfactor(split(tree, name, iterations, tail, branch), f"{name}.o", branch)

@@ -36,6 +36,17 @@ def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) ->
     return UNROLLING.iterations // between * between if is_long else 1
 
 
+def unrolled_in_short_loops(nest: Nest, inner: Sequence[int], m_tile: int, wanted: int) -> int:
+    """Returns ``wanted``, a number of iterations of the last of the loops ``inner`` that are unrolled, or 1 where they
+    may not be, where the tile has few rows, or where some iterations would be left over.
+    """
+    main = nest.reduction
+    if main is None or not inner or m_tile < UNROLLING.rows or not _may_unroll(nest, main, inner[-1]):
+        return 1
+    iterations = nest.dims[inner[-1]].extent
+    return wanted if isinstance(iterations, int) and iterations % wanted == 0 else 1
+
+
 def unrolled_along_lanes(nest: Nest, lane: int, lanes: int, m_tile: int, n_tile: int, registers: int) -> int:
     """Returns how many vectors along ``lane``, whose lanes are summed, each row of a tile reads before the next row.
 
