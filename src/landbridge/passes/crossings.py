@@ -29,11 +29,11 @@ from landbridge.passes.rewrites import rewrite
 @register_pass("crossings")
 def crossings(module: IRModule) -> None:
     """Make a crossing a view where both sides use the same memory, and put inputs and outputs there."""
-    _drop_detours(module)
+    _drop_redundant(module)
     host = _host_for_both(module)
     if host is not None:
         swap_first(module, host)
-        _drop_detours(module)
+        _drop_redundant(module)
     for op, crossing in decide_crossings(module, module.main.body.block).items():
         if crossing.is_view:
             _make_view(op)
@@ -61,8 +61,8 @@ def _host_for_both(module: IRModule) -> int | None:
     return None
 
 
-@rewrite("crossings.nowhere", "a crossing to where a tensor is already is removed")
-def nowhere(op: ToVDeviceOp) -> SSAValue | None:
+@rewrite("crossings.same_place", "a crossing to where a tensor is already is removed")
+def same_place(op: ToVDeviceOp) -> SSAValue | None:
     """Returns the source of a crossing that does not change the placement."""
     return op.source if op.source.type == op.result.type else None
 
@@ -74,11 +74,11 @@ def there_and_back(op: ToVDeviceOp) -> SSAValue | None:
     return before.source if isinstance(before, ToVDeviceOp) and before.source.type == op.result.type else None
 
 
-def _drop_detours(module: IRModule) -> None:
+def _drop_redundant(module: IRModule) -> None:
     """Replace crossings by values that are already in place, and erase unused crossings."""
     found = operations_of(module.main, ToVDeviceOp)
     for op in found:
-        known = nowhere(op) or there_and_back(op)
+        known = same_place(op) or there_and_back(op)
         if known is not None:
             op.result.replace_all_uses_with(known)
     _drop_unused(found)

@@ -59,7 +59,7 @@ def _reasons(module: IRModule, prims: Mapping[str, func.FuncOp]) -> dict[Operati
     found: dict[Operation, str] = {}
     for op in all_operations(module.main):
         if isinstance(op, CallOp | HostCallOp):
-            reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
+            reason = in_a_branch(module, op) or host_function(module, op) or unsupported(module, op, prims)
             if reason is not None:
                 found[op] = reason
     return found
@@ -87,8 +87,8 @@ def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     return "it is in a loop, and loops run on the host"
 
 
-@rewrite("support.of_the_host", "a function of the host runs on the CPU")
-def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
+@rewrite("support.host_function", "a function of the host runs on the CPU")
+def host_function(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Returns a reason for host builtins, which run only there; None for others."""
     if isinstance(op, HostCallOp) and _is_away(module, op):
         return f"{op.builtin.data!r} is a function of the host"

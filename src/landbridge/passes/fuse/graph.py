@@ -57,7 +57,7 @@ def source_of(value: SSAValue) -> SSAValue:
     return value
 
 
-def may_vanish(producer: CallOp, reader: CallOp) -> bool:
+def needs_no_memory(producer: CallOp, reader: CallOp) -> bool:
     """Returns whether the result of ``producer`` need not be stored once ``reader`` computes it itself.
 
     A tensor with a requested scope is stored, unless the result that it is fused into has a requested scope too.

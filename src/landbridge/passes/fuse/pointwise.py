@@ -6,7 +6,7 @@ from xdsl.ir import Block, SSAValue
 
 from landbridge.analysis.accesses import Read, reads_of
 from landbridge.ir.graph_ops import CallOp
-from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish, source_of
+from landbridge.passes.fuse.graph import Graph, inputs_of, needs_no_memory, source_of
 from landbridge.passes.fuse.inline import can_inline
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
@@ -42,13 +42,13 @@ def _fuse_pointwise(graph: Graph, block: Block, last: bool) -> None:
     for call in graph.calls(block):
         current: CallOp | None = call
         while current is not None:
-            current = _absorb(graph, block, current, last)
+            current = _inline_producer(graph, block, current, last)
 
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
     """Returns whether ``call``, through ``value`` alone, is the only reader of ``producer``, and no placement forbids
     fusion."""
-    return graph.consumers(producer, (call,)) == [(call, value)] and may_vanish(producer, call)
+    return graph.consumers(producer, (call,)) == [(call, value)] and needs_no_memory(producer, call)
 
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
@@ -56,7 +56,7 @@ def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
     return reads_of(graph.function(call).body.block.args[list(inputs_of(call)).index(value)])
 
 
-def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
+def _inline_producer(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; returns the merged call, or None if there is no such producer."""
     own_stage = graph.pointwise(call)
     if own_stage is not None and len(own_stage.ins) > MAX_OPERANDS:
@@ -72,14 +72,14 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
         # Whether to inline is decided without the reshapes between the two; removing them loses nothing.
         call, result = cross(graph, call, value), producer.res[0]
         reads = reads_by(graph, call, result)
-        if not last and reads and len(reads) > 1 and _continues(graph, producer, block):
+        if not last and reads and len(reads) > 1 and _may_be_epilogue(graph, producer, block):
             continue
         if reads and (last or not reads[0].stage.reduces) and can_inline(stage, reads, budget):
             return merge(graph, [producer, call], budget)
     return None
 
 
-def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
+def _may_be_epilogue(graph: Graph, producer: CallOp, block: Block) -> bool:
     """Returns whether ``producer`` may become an epilogue of the call that computes its input.
 
     A reader that uses several of its elements would prevent that, and the call would write an unfinished result.

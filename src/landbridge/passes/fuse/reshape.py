@@ -94,7 +94,7 @@ def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | N
     every group of dimensions that the reshape preserves, either follows the loops or is broadcast.
     """
     stage = graph.pointwise(call)
-    if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
+    if stage is None or len(inputs_of(call)) != len(stage.ins) or _uses_loop_indices(stage):
         return None
     if any(vdevice_of(v.type).axis_separators for v in (*inputs_of(call), *call.res)):
         return None
@@ -120,7 +120,7 @@ def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | N
     return operands
 
 
-def _knows_indices(stage: Generic) -> bool:
+def _uses_loop_indices(stage: Generic) -> bool:
     return any(isinstance(op, linalg.ops.IndexOp) for op in stage.body.ops)
 
 

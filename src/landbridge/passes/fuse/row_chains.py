@@ -16,7 +16,7 @@ from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import item_bytes, shape_of
-from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
+from landbridge.passes.fuse.graph import Graph, inputs_of, needs_no_memory
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.rewrites import rewrite
@@ -87,12 +87,12 @@ def fuse_rows(graph: Graph, block: Block) -> None:
     rows: dict[func.FuncOp, Rows | None] = {}
     for call in reversed(graph.calls(block)):
         if call in graph.order:
-            group = _grow(graph, block, call, rows)
+            group = _row_group(graph, block, call, rows)
             if len(group) > 1:
                 merge(graph, sorted(group, key=graph.order.__getitem__))
 
 
-def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[func.FuncOp, Rows | None]) -> set[CallOp]:
+def _row_group(graph: Graph, block: Block, sink: CallOp, rows: dict[func.FuncOp, Rows | None]) -> set[CallOp]:
     """Returns ``sink`` and the calls that can join it."""
     if len(inputs_of(sink)) > MAX_OPERANDS or _rows(graph, sink, rows) is None:
         return {sink}
@@ -101,7 +101,7 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[func.FuncOp, Rows
     while pending:
         for value in inputs_of(pending.pop()):
             producer = graph.producer(value, block)
-            if producer is None or producer in group or not may_vanish(producer, sink):
+            if producer is None or producer in group or not needs_no_memory(producer, sink):
                 continue
             consumers = graph.consumers(producer, group)
             if consumers is None or any(v is not producer.res[0] for _, v in consumers):

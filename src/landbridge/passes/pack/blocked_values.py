@@ -44,7 +44,7 @@ class BlockedValues:
         """Returns ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
         pack."""
         found = (
-            self._twin(value, layout)
+            self._packed_form(value, layout)
             or self._packed_constant(value, layout, before)
             or self._packed_before_crossing(value, layout, before)
         )
@@ -78,8 +78,8 @@ class BlockedValues:
         self.twins[reordered, layout.tiles[0]] = value
         return reordered
 
-    @rewrite("pack.twin", "a packed tensor is read where it is unpacked and packed again")
-    def _twin(self, value: SSAValue, layout: Layout) -> SSAValue | None:
+    @rewrite("pack.packed_form", "a packed tensor is read where it is unpacked and packed again")
+    def _packed_form(self, value: SSAValue, layout: Layout) -> SSAValue | None:
         """Returns the blocked form of ``value`` that exists already; None if there is none."""
         return self.twins.get((value, layout.tiles[0])) if layout.is_of_channels else None
 

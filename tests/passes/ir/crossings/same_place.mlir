@@ -1,4 +1,4 @@
-// crossings.nowhere removes a crossing to where a tensor is.
+// crossings.same_place removes a crossing to where a tensor is.
 
 !a = tensor<4xf32, #lb.vdevice<0, "global">>
 !b = tensor<4xf32, #lb.vdevice<1, "global">>

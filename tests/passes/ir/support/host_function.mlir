@@ -1,4 +1,4 @@
-// support.of_the_host lets functions of the host run on a CPU.
+// support.host_function lets functions of the host run on a CPU.
 
 !t = tensor<4xf32, #lb.vdevice<0, "global">>
 !cpu = tensor<4xf32, #lb.vdevice<1, "global">>

@@ -1,4 +1,4 @@
-// pack.twin lets a call read a packed tensor where it would be unpacked and packed again.
+// pack.packed_form lets a call read a packed tensor where it would be unpacked and packed again.
 
 !x = tensor<1x16x2x2xf32, #lb.vdevice<0, "global">>
 !mx = memref<1x16x2x2xf32, "global">
