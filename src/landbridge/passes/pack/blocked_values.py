@@ -1,4 +1,4 @@
-"""Values in physical layouts: each is reordered once, and not at all if a blocked twin exists."""
+"""Values in physical layouts: each is reordered once, and not at all if a packed form exists."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @record(frozen=True)
 class BlockedValues:
-    """The blocked twins of plain values that are visible in a block, by value and channels of a block, and the packed
+    """The packed forms of plain values that are visible in a block, by value and channels of a block, and the packed
     constants of ``module``.
     """
 
     module: IRModule
     copies: CopyPrims
-    twins: ChainMap[tuple[SSAValue, int], SSAValue] = field(default_factory=ChainMap)
+    packed_forms: ChainMap[tuple[SSAValue, int], SSAValue] = field(default_factory=ChainMap)
     constants: dict[tuple[str, Layout], str] = field(default_factory=dict)
 
     def nested(self) -> BlockedValues:
-        """Returns the twins that are visible in a nested block."""
-        return replace(self, twins=self.twins.new_child())
+        """Returns the packed forms that are visible in a nested block."""
+        return replace(self, packed_forms=self.packed_forms.new_child())
 
     def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
-        """Returns ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
+        """Returns ``value`` in ``layout``: its packed form, a packed constant, a view if no element moves, or a
         pack."""
         found = (
             self._packed_form(value, layout)
@@ -61,11 +61,11 @@ class BlockedValues:
         else:
             reordered = _insert(PackOp(value, layout.axes, layout.tiles), before)
         if layout.is_of_channels:
-            self.twins[value, layout.tiles[0]] = reordered
+            self.packed_forms[value, layout.tiles[0]] = reordered
         return reordered
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
-        """Returns the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin.
+        """Returns the plain form, of type ``ty``, of ``value`` in ``layout``, and records ``value`` as its packed form.
 
         If ``value`` lies in rows, the plain form lies in ordinary memory.
         """
@@ -75,13 +75,13 @@ class BlockedValues:
         view = not in_rows and _is_view(layout, ty)
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         reordered = _insert(op, before)
-        self.twins[reordered, layout.tiles[0]] = value
+        self.packed_forms[reordered, layout.tiles[0]] = value
         return reordered
 
     @rewrite("pack.packed_form", "a packed tensor is read where it is unpacked and packed again")
     def _packed_form(self, value: SSAValue, layout: Layout) -> SSAValue | None:
         """Returns the blocked form of ``value`` that exists already; None if there is none."""
-        return self.twins.get((value, layout.tiles[0])) if layout.is_of_channels else None
+        return self.packed_forms.get((value, layout.tiles[0])) if layout.is_of_channels else None
 
     @rewrite("pack.constant", "weights are packed at compile time")
     def _packed_constant(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue | None:
@@ -103,7 +103,7 @@ class BlockedValues:
         set_node_name(crossing, node_name(value.owner))
         moved = _insert(crossing, before)
         if layout.is_of_channels:
-            self.twins[value, layout.tiles[0]] = moved
+            self.packed_forms[value, layout.tiles[0]] = moved
         return moved
 
     def _packed(self, array: Array, layout: Layout) -> Array:

@@ -118,10 +118,10 @@ class _Packer:
         _drop_unused_reorders(block)
 
     def _is_of_images(self, op: ConcatOp | CallOp, values: BlockedValues) -> bool:
-        """Returns whether a result of ``op`` is an image whose layout is free, or an operand has a twin with blocks
-        that are the lanes of a pixel.
+        """Returns whether a result of ``op`` is an image whose layout is free, or an operand has a packed form whose
+        blocks are the lanes of a pixel.
         """
-        if any((v, _PIXEL_LANES) in values.twins for v in op.operands):
+        if any((v, _PIXEL_LANES) in values.packed_forms for v in op.operands):
             return True
         return any(has_free_pixels(self._module, vdevice_of(result.type)) for result in op.results)
 
@@ -140,7 +140,7 @@ class _Packer:
         read = list(zip(op.inputs, inputs, strict=True))
         weights = {a for v, a in read if self._is_weight(v)}
         given = {a for v, a in read if self._is_given(viewed(v))}
-        blocked = {a for v, a in read if (v, tile) in values.twins}
+        blocked = {a for v, a in read if (v, tile) in values.packed_forms}
         # What lies in rows is blocked where it can be, so that its readers need no reorder.
         blocked |= {a for r, a in zip(op.res, outputs, strict=True) if has_free_rows(self._module, vdevice_of(r.type))}
         key = (name, tile, narrow, frozenset(weights), frozenset(given), frozenset(blocked))
@@ -231,14 +231,14 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     """Concatenate channel-blocked parts directly: along pixels always, along channels if every part has only full
     blocks."""
     axis, rank = op.axis.value.data, len(shape_of(op.result.type))
-    if axis < 1 or rank not in (3, 4) or any((v, tile) not in values.twins for v in op.inputs):
+    if axis < 1 or rank not in (3, 4) or any((v, tile) not in values.packed_forms for v in op.inputs):
         return
     if vdevice_of(op.result.type).axis_separators:
         return
     if axis == 1 and any(shape_of(v.type)[1] % tile for v in op.inputs):
         return
     layout = Layout.of_channels(rank, tile)
-    new = ConcatOp([values.twins[v, tile] for v in op.inputs], axis, layout.tensor(op.result.type))
+    new = ConcatOp([values.packed_forms[v, tile] for v in op.inputs], axis, layout.tensor(op.result.type))
     set_node_name(new, node_name(op))
     Rewriter.insert_op(new, InsertPoint.before(op))
     Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])
@@ -246,19 +246,19 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
 
 @rewrite("pack.view", "a view that changes unit dimensions of pixels is a view of the packed tensor")
 def _view(op: ViewOp, tile: int, values: BlockedValues) -> None:
-    """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
+    """Make a view that only adds or removes unit dimensions among the pixels a view of the packed form.
 
     Signals of 1-D convolutions have such views.
     """
-    twin = values.twins.get((op.source, tile))
-    if twin is None or op.first or vdevice_of(op.result.type).axis_separators:
+    packed = values.packed_forms.get((op.source, tile))
+    if packed is None or op.first or vdevice_of(op.result.type).axis_separators:
         return
-    if has_free_rows(values.module, vdevice_of(twin.type)):
+    if has_free_rows(values.module, vdevice_of(packed.type)):
         return  # their rows are not in line
     source, result = shape_of(op.source.type), shape_of(op.result.type)
     if len(result) not in (3, 4) or source[:2] != result[:2]:
         return
     if [e for e in source[2:] if e != 1] == [e for e in result[2:] if e != 1]:
-        view = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
+        view = ViewOp(packed, Layout.of_channels(len(result), tile).tensor(op.result.type))
         Rewriter.insert_op(view, InsertPoint.after(op))
-        values.twins[op.result, tile] = view.result
+        values.packed_forms[op.result, tile] = view.result
