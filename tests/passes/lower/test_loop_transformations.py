@@ -195,6 +195,10 @@ ILLEGAL: dict[str, tuple[LoopTree, Callable[[LoopTree], LoopTree]]] = {
         loop_tree(product((5, 4, 3), "float32")),
         lambda t: reorder(peel(t, "d1", 2), ["d2", "d0"]),
     ),
+    "the same accumulators": (
+        loop_tree(product((5, 4, 3), "float32")),
+        lambda t: reorder(peel(reorder(t, ["d2", "d1"]), "d2", 1), ["d1", "d2"], 0),
+    ),
     "one accumulator": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d2")),
     "is inside it": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d1")),
     "it is no reduction loop": (loop_tree(product((5, 4, 8), "float32")), lambda t: rfactor(t, "d1")),
@@ -250,7 +254,7 @@ def test_an_open_loop_is_split_where_the_tail_is_covered() -> None:
     assert loop_nest_text(split(times, "d0", 4)).splitlines()[0] == "for d0.o in 0 .. T"
 
 
-PRIMITIVES = ["split", "peel", "reorder", "unroll", "vectorize", "parallelize", "rfactor", "stage"]
+PRIMITIVES = ["split", "split", "peel", "reorder", "reorder", "unroll", "vectorize", "parallelize", "rfactor", "stage"]
 
 
 def changed_at_random(tree: LoopTree, data: st.DataObject) -> tuple[LoopTree, bool]:
@@ -281,12 +285,15 @@ def changed_at_random(tree: LoopTree, data: st.DataObject) -> tuple[LoopTree, bo
     return {"unroll": unroll, "vectorize": vectorize, "parallelize": parallelize}[what](tree, name, branch), False
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(NESTS)), st.sampled_from(["int32", "float32"]), st.data())
+@pytest.mark.parametrize("kind", NESTS)
+@settings(max_examples=120, deadline=None)
+@given(dtype=st.sampled_from(["int32", "float32"]), data=st.data())
 def test_no_sequence_of_transformations_changes_a_result(kind: str, dtype: str, data: st.DataObject) -> None:
     """Integers to the bit, and floats too where the order of their sums is kept."""
     build, loops = NESTS[kind]
-    tree = plain = loop_tree(build(tuple(data.draw(st.integers(1, 6)) for _ in range(loops)), dtype))
+    tree = plain = loop_tree(
+        build(tuple(data.draw(st.integers(2, 6 if loops < 4 else 4)) for _ in range(loops)), dtype)
+    )
     reassociates, taken = False, 0
     for _ in range(data.draw(st.integers(1, 8), "steps")):
         try:
@@ -296,7 +303,7 @@ def test_no_sequence_of_transformations_changes_a_result(kind: str, dtype: str, 
         reassociates, taken = reassociates or reorders, taken + 1
     event(f"{taken} transformations")
     for found, wanted in zip(results(tree), results(plain), strict=True):
-        if dtype == "float32" and reassociates:  # sums of at most 36 terms below 10 in another order
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=36 * 36 * 10 * 2.0**-24)
+        if dtype == "float32" and reassociates:  # sums of at most 25 terms below 10 in another order
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=25 * 25 * 10 * 2.0**-24)
         else:
             np.testing.assert_array_equal(found, wanted)

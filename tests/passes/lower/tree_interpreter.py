@@ -13,7 +13,7 @@ from landbridge.interpreter.bodies import StageBody
 from landbridge.interpreter.scalars import number_of, rule_of, scalar_dtype
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.combiners import combiner, identity
-from landbridge.passes.lower.loop_tree import TreeLoop, LoopKind, LoopTree, Split, TailStrategy, splits_around
+from landbridge.passes.lower.loop_tree import LoopKind, LoopTree, Split, TailStrategy, TreeLoop, splits_around
 from landbridge.passes.lower.nest import Register, Stage
 
 Array = np.ndarray[Any, Any]
@@ -35,8 +35,8 @@ class _Accumulator:
 class TreeInterpreter:
     """Executes a tree on flat ``buffers``, which it changes.
 
-    Parallel loops run backwards, and vectors read all lanes before they write one. Copies hold only the elements that
-    the loops inside reach; reading another one is a KeyError.
+    Parallel loops and the lanes of a sum run backwards, and vectors read all lanes before they write one. Copies hold
+    only the elements that the loops inside reach; reading another one is a KeyError.
     """
 
     def __init__(self, tree: LoopTree, buffers: Mapping[SSAValue, Array]) -> None:
@@ -73,7 +73,8 @@ class TreeInterpreter:
         is_vector = loop.kind is LoopKind.VECTORIZED and self._sums is None
         if is_vector:
             self._late = []
-        for i in reversed(iterations) if loop.kind is LoopKind.PARALLEL else iterations:
+        lanes = loop.kind is LoopKind.VECTOR_REDUCTION and not self._nest.is_scan
+        for i in reversed(iterations) if lanes or loop.kind is LoopKind.PARALLEL else iterations:
             inside = {**values, loop.name: i}
             outside = self._copies
             self._copies = outside | {read: self._copy(read, loop, inside, around) for read in loop.staged}

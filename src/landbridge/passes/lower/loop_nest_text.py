@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.loop_tree import TreeLoop, LoopTree, TailStrategy
+from landbridge.passes.lower.loop_tree import LoopTree, TailStrategy, TreeLoop
 
 
 def loop_nest_text(tree: LoopTree) -> str:

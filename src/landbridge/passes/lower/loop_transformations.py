@@ -18,12 +18,12 @@ from landbridge.errors import ScheduleError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.loop_tree import (
-    TreeLoop,
     LoopKind,
     LoopTree,
     Prefetch,
     Split,
     TailStrategy,
+    TreeLoop,
     chained,
     splits_around,
 )
@@ -107,16 +107,14 @@ def reorder(tree: LoopTree, names: Sequence[str], branch: int | None = None, *, 
     iteration has accumulators of its own. ``reassociates`` allows another order of the terms of a float sum, whose
     result is then another one by rounding; never that of a running fold.
     """
-    wanted = set(names)
+    wanted, what = set(names), f"reorder of {', '.join(names)}"
 
     def permuted(top: TreeLoop, around: tuple[TreeLoop, ...]) -> tuple[TreeLoop, ...]:
         chain = [top]
         while not wanted <= {loop.name for loop in chain}:
             if len(chain[-1].inside) != 1:
                 missing = sorted(wanted - {loop.name for loop in chain})
-                raise ScheduleError(
-                    f"reorder of {', '.join(names)}: {', '.join(missing)} is not perfectly nested inside"
-                )
+                raise ScheduleError(f"{what}: {', '.join(missing)} is not perfectly nested inside")
             chain.append(chain[-1].inside[0])
         if held := next((loop for loop in chain if loop.staged or loop.prefetches), None):
             raise ScheduleError(f"reorder after a copy or a prefetch at {held.name}; these come last")
@@ -124,15 +122,21 @@ def reorder(tree: LoopTree, names: Sequence[str], branch: int | None = None, *, 
         following = iter(names)
         order = [by_name[next(following)] if loop.name in wanted else loop for loop in chain]
         if order != chain:
-            _require_independent(tree, f"reorder of {', '.join(names)}")
+            _require_independent(tree, what)
         if _in_order(tree, order) != _in_order(tree, chain):
-            _require_any_order(tree, f"reorder of {', '.join(names)}", reassociates=reassociates)
-        _require_places(names, [*around, *order])
+            _require_any_order(tree, what, reassociates=reassociates)
+        siblings = around[-1].inside if around else tree.loops
+        shares_sums = len(siblings) > 1 and tree.reduces(top) and not any(tree.reduces(loop) for loop in around)
+        if shares_sums and not tree.reduces(order[0]):
+            raise ScheduleError(f"{what}: {top.name} is peeled, and its parts add to the same accumulators")
+        _require_places(what, [*around, *order])
         _require_each_term_once(tree, (*around, *order))
         return chained(order, chain[-1].inside)
 
+    if not names:
+        return tree
     if len(wanted) != len(names):
-        raise ScheduleError(f"reorder of {', '.join(names)}: a name occurs twice")
+        raise ScheduleError(f"{what}: a name occurs twice")
     tops = (next((loop.name for loop in chain if loop.name in wanted), None) for chain in _selected(tree, branch))
     found = next((name for name in tops if name is not None), names[0])
     return _changed(tree, found, branch, permuted)
@@ -293,9 +297,8 @@ def _require_serial(loop: TreeLoop, what: str) -> None:
         raise ScheduleError(f"{what} {loop.name}: it is {loop.kind.value} already; only a serial loop is changed")
 
 
-def _require_places(names: Sequence[str], chain: Sequence[TreeLoop]) -> None:
+def _require_places(what: str, chain: Sequence[TreeLoop]) -> None:
     """Raise ScheduleError unless parallel loops are outermost in ``chain`` and a vectorized one is innermost."""
-    what = f"reorder of {', '.join(names)}"
     for outer, inner in pairwise(chain):
         if inner.kind is LoopKind.PARALLEL and outer.kind is not LoopKind.PARALLEL:
             raise ScheduleError(f"{what}: {inner.name}, a parallel loop, would be inside {outer.name}")
