@@ -53,22 +53,11 @@ def test_kernels_stand_beside_the_limits(model: Path, tmp_path: Path) -> None:
 
 
 def test_the_loops_of_kernels_are_printed(model: Path) -> None:
-    line = [
-        "explain",
-        str(model),
-        "--shape",
-        "x=8x64",
-        "--threads",
-        "1",
-        "--runs",
-        "1",
-        "--target",
-        "llvm -mcpu=haswell",
-    ]
+    line = ["explain", str(model), "--shape", "x=8x64", "--threads", "1", "--runs", "1"]
     done = invoke([*line, "--loops"], env=WIDE)
     assert done.exit_code == 0, done.output
     tree = done.stdout[done.stdout.index("\nmm\n") :].splitlines()[2:]
-    assert tree[0].startswith("parallel d") and "vectorized d" in done.stdout
+    assert " d0.o in 0 .. " in tree[0] or " d1.o in 0 .. " in tree[0]
     assert any(each.strip() == "reduction by addf" for each in tree)
     assert "reduction by addf" not in invoke(line, env=WIDE).stdout
 
