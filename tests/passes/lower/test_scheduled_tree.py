@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from landbridge.errors import ScheduleError
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.loop_nest_text import loop_nest_text
 from landbridge.passes.lower.loop_tree import loop_tree
+from landbridge.passes.lower.narrow_columns import narrow_last_column
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_schedule import scan_schedule
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.scheduled_tree import tree_of
 from landbridge.sizes.size import dimension
 

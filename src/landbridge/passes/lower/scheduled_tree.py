@@ -12,7 +12,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.loop_transformations import parallelize, peel, reorder, rfactor, split, unroll, vectorize
 from landbridge.passes.lower.loop_tree import LoopTree, TailStrategy, TreeLoop, loop_tree
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums
@@ -153,7 +153,7 @@ class _ScheduledBranch:
     def _in_blocks(self, tree: LoopTree, branch: int, last: str, step: int) -> LoopTree:
         """Returns ``tree`` with long sums cut into blocks, each of which is summed separately."""
         sched = self._sched
-        dim, iterations = block_of_sums(self._nest, sched, Padding(self._nest, sched))
+        dim, iterations = block_of_sums(self._nest, sched, Peeling(self._nest, sched))
         if dim is None:
             return tree
         name = f"d{dim}"
