@@ -89,8 +89,8 @@ class _ScheduledBranch:
         axes = list(dict.fromkeys(name for name in (self._n, self._m, self._lane) if name is not None))
         axes = [name for name in axes if name not in self._inner]
         order = [*outer, *axes, *self._inner]
-        kept = [d for d in range(len(self._nest.dims)) if d in sched.inner]
-        tree = reorder(tree, order, branch, reassociates=list(sched.inner) != kept)
+        nest_order = [d for d in range(len(self._nest.dims)) if d in sched.inner]
+        tree = reorder(tree, order, branch, reassociates=list(sched.inner) != nest_order)
         if self._lane is not None and not sched.horizontal:
             tail = _EXACT if same(_loop(tree, self._lane, branch).extent % sched.lanes, 0) is True else _GUARD
             tree = split(tree, self._lane, sched.lanes, tail, branch)
