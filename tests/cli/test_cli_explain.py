@@ -52,6 +52,16 @@ def test_kernels_stand_beside_the_limits(model: Path, tmp_path: Path) -> None:
     assert "mm" in (tmp_path / "r.html").read_text()
 
 
+def test_the_loops_of_kernels_are_printed(model: Path) -> None:
+    line = ["explain", str(model), "--shape", "x=8x64", "--threads", "1", "--runs", "1"]
+    done = invoke([*line, "--loops"], env=WIDE)
+    assert done.exit_code == 0, done.output
+    tree = done.stdout[done.stdout.index("\nmm\n") :].splitlines()[2:]
+    assert tree[0].startswith(("for d", "parallel d", "unrolled d"))
+    assert any(each.strip() == "reduction by addf" for each in tree)
+    assert "reduction by addf" not in invoke(line, env=WIDE).stdout
+
+
 def test_an_open_program_is_explained_at_a_size(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "open.lbx"
     assert invoke(["compile", str(model), "--dim", "N=1..64", "-o", str(file)]).exit_code == 0

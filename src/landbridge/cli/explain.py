@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.options import CliOption, UsageError
-from landbridge.cli.output import emit, message, progress, table
+from landbridge.cli.output import emit, line, lines, message, progress, table
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
@@ -36,6 +36,7 @@ def explain(
         Path | None,
         CliOption("--html", metavar="FILE", file=True, help="The roofline and all kernels as one HTML page."),
     ] = None,
+    loops: Annotated[bool, CliOption("--loops", help="Print the loops of each listed kernel, too.")] = False,
     target: args.TargetText = None,
     device: args.DeviceText = "cpu",
     shape: args.Shapes = None,
@@ -76,7 +77,7 @@ def explain(
         options = declared_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
         host = _host_target(opened.executable)
         timed, limits, count = explained_there(board, opened.executable, host, options, files)
-        _report(opened.executable, timed, limits, count, model, on, files, svg, html, top, json)
+        _report(opened.executable, timed, limits, count, model, on, files, svg, html, top, json, loops=loops)
         return
     refuse_pieces(opened.executable, model, "an explanation of its kernels")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
@@ -96,7 +97,7 @@ def explain(
 
             limits = measured_limits(host, count)
         timed = _timed(trace_runs(executable, device, inputs, count, runs), facts, sizes)
-    _report(executable, timed, limits, count, model, on, files, svg, html, top, json)
+    _report(executable, timed, limits, count, model, on, files, svg, html, top, json, loops=loops)
 
 
 def _report(
@@ -111,6 +112,8 @@ def _report(
     html: Path | None,
     top: int,
     json: bool,
+    *,
+    loops: bool,
 ) -> None:
     """Draws and prints what was measured; raises UsageError where there is nothing to draw."""
     from landbridge.compiler.api import has_compiler
@@ -135,7 +138,7 @@ def _report(
         message("what the machine can do at most is measured where the compiler is: pip install 'landbridge[compile]'")
     if not facts_of(executable):
         message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
-    _print(timed, limits, top)
+    _print(timed, limits, top, loops=loops)
     table("outputs that may be the memory of an input", ("output", "input"), list(executable.main.aliases))
     table("weights that set_params replaces", _WEIGHT_COLUMNS, list(_weights(executable)))
 
@@ -181,9 +184,9 @@ def _timed(
             found.append(TimedKernel(event.name, event.function, event.lane, seconds, tasks=event.tasks))
             continue
         flops, nbytes = _number(known.flops, sizes), _number(known.nbytes, sizes)
-        schedule, weighed = known.schedule, known.weighed
+        described = known.schedule, known.weighed, known.loops
         found.append(
-            TimedKernel(event.name, event.function, event.lane, seconds, flops, nbytes, event.tasks, schedule, weighed)
+            TimedKernel(event.name, event.function, event.lane, seconds, flops, nbytes, event.tasks, *described)
         )
     return found
 
@@ -235,7 +238,7 @@ def _described(model: Path, timed: Sequence[TimedKernel], limits: MachineLimits 
     }
 
 
-def _print(timed: Sequence[TimedKernel], limits: MachineLimits | None, top: int) -> None:
+def _print(timed: Sequence[TimedKernel], limits: MachineLimits | None, top: int, *, loops: bool) -> None:
     from landbridge.roofline import roof_share
 
     total = sum(kernel.seconds for kernel in timed)
@@ -249,6 +252,10 @@ def _print(timed: Sequence[TimedKernel], limits: MachineLimits | None, top: int)
         title += f", {100 * roof_share(timed, limits):.0f} % of the roof"
     slowest = sorted(timed, key=lambda kernel: -kernel.seconds)[:top]
     table(title, _COLUMNS, [tuple(_row(kernel, total, limits)) for kernel in slowest])
+    for kernel in slowest if loops else ():
+        if kernel.loops:
+            line()
+            lines(f"{kernel.name}\n{kernel.loops}")
 
 
 def _row(kernel: TimedKernel, total: float, limits: MachineLimits | None) -> Iterator[str]:

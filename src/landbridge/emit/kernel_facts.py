@@ -27,9 +27,9 @@ def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Var
     Kernels that share code, which ``variants`` lists, have facts for each call.
     """
     schedules = {op.sym_name.data: schedule_of(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
-    schedules |= {name: (variant.schedule, variant.weighed) for name, variant in variants.items()}
+    schedules |= {name: (variant.schedule, variant.weighed, variant.loops) for name, variant in variants.items()}
     facts = {
-        name: KernelFacts(_most(flops_of(prim)), _most(bytes_of(prim)), *schedules.get(name, ("", ())))
+        name: KernelFacts(_most(flops_of(prim)), _most(bytes_of(prim)), *schedules.get(name, ("", (), "")))
         for name, prim in module.prims().items()
     }
     found = {name: each for name, each in facts.items() if name not in variants}

@@ -253,12 +253,14 @@ def _described(spec: TensorSpec) -> str:
 class KernelFacts:
     """A kernel: ``flops`` arithmetic operations, where a multiply-add is two; ``nbytes`` that it has to read and write,
     each once; the schedule, and others that were compared, the best first. Of an open program the counts are Sizes.
+    ``loops``: the loops of the kernel, a line each, indented by their depth.
     """
 
     flops: int
     nbytes: int
     schedule: str
     weighed: tuple[str, ...] = ()
+    loops: str = ""
 
 
 def program_name(number: int) -> str:

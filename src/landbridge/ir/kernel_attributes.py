@@ -30,6 +30,7 @@ TASKS = "lb.tasks"
 #: The chosen schedule in words and the rejected candidates, on a lowered function.
 SCHEDULE = "lb.schedule"
 WEIGHED = "lb.weighed"
+LOOP_NEST = "lb.loop_nest"
 
 #: The Sizes that a lowered function takes in its operand before the tasks.
 SIZES = "lb.sizes"
@@ -139,17 +140,25 @@ def set_task_count(function: func.FuncOp, tasks: Extent) -> None:
     function.attributes[TASKS] = int_attr(tasks)
 
 
-def schedule_of(function: func.FuncOp) -> tuple[str, tuple[str, ...]]:
-    """Returns the schedule of a lowered function in words, and the rejected candidates; empty if none was recorded."""
-    chosen = function.attributes.get(SCHEDULE)
-    return chosen.data if isinstance(chosen, StringAttr) else "", strings_at(function, WEIGHED) or ()
+def schedule_of(function: func.FuncOp) -> tuple[str, tuple[str, ...], str]:
+    """Returns the schedule of a lowered function in words, the rejected candidates, and its loops, a line each; empty
+    if none was recorded.
+    """
+    chosen, loops = (function.attributes.get(name) for name in (SCHEDULE, LOOP_NEST))
+    return (
+        chosen.data if isinstance(chosen, StringAttr) else "",
+        strings_at(function, WEIGHED) or (),
+        loops.data if isinstance(loops, StringAttr) else "",
+    )
 
 
-def set_schedule(function: func.FuncOp, chosen: str, weighed: Sequence[str]) -> None:
-    """Set the schedule of a lowered function in words, and the rejected candidates."""
+def set_schedule(function: func.FuncOp, chosen: str, weighed: Sequence[str], loops: str) -> None:
+    """Set the schedule of a lowered function in words, the rejected candidates, and its loops, a line each."""
     function.attributes[SCHEDULE] = StringAttr(chosen)
     if weighed:
         function.attributes[WEIGHED] = string_array(weighed)
+    if loops:
+        function.attributes[LOOP_NEST] = StringAttr(loops)
 
 
 def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:

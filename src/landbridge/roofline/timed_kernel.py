@@ -13,6 +13,7 @@ class TimedKernel:
     """One call: median ``seconds`` of warm runs, its operations and bytes, and the schedule in words.
 
     ``lane`` is where it ran, ``"cpu"`` or a device. ``weighed``: schedules that were compared, with their costs.
+    ``loops``: the loops of the kernel, a line each.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TimedKernel:
     tasks: int = 0
     schedule: str = ""
     weighed: tuple[str, ...] = ()
+    loops: str = ""
 
     @property
     def flops_rate(self) -> float:

@@ -21,8 +21,11 @@ __all__ = ["lower", "lower_module", "lower_prim", "lowering_for", "vector_unit_o
 
 @register_pass("lower")
 def lower(module: IRModule) -> None:
-    """Convert every PrimFunc of ``module`` into the structured form that code generators print."""
-    lowerings = [lowering_for(t) for t in module.targets]
+    """Convert every PrimFunc of ``module`` into the structured form that code generators print.
+
+    Raises ScheduleError for a schedule that no legal loop transformations make.
+    """
+    lowerings = [lowering_for(t, verifies=True) for t in module.targets]
     block = module.op.body.block
     for prim in module.prims().values():
         block.insert_op_before(lowerings[target_number(prim)](prim), prim)
@@ -30,8 +33,11 @@ def lower(module: IRModule) -> None:
 
 
 def lower_module(module: IRModule) -> ModuleOp:
-    """Returns a new module with every PrimFunc of ``module`` in lowered form, under its name."""
-    lowerings = [lowering_for(t) for t in module.targets]
+    """Returns a new module with every PrimFunc of ``module`` in lowered form, under its name.
+
+    Raises ScheduleError for a schedule that no legal loop transformations make.
+    """
+    lowerings = [lowering_for(t, verifies=True) for t in module.targets]
     lowered = []
     for name, prim in module.prims().items():
         check_time(f"kernel {name}")

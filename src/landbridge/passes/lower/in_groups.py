@@ -32,16 +32,17 @@ _COMPUTE = ("arith.", "math.")
 
 
 def lower_kernels(
-    module: IRModule, finished: Callable[[func.FuncOp], None] = lambda _: None
+    module: IRModule, finished: Callable[[func.FuncOp], None] = lambda _: None, *, verifies: bool = False
 ) -> tuple[ModuleOp, dict[str, Variant]]:
     """Returns the lowered kernels of ``module``, in its order, and the calls of shared code by the name of the
     PrimFunc.
 
-    Of kernels that differ only in values, one is kept. ``finished`` is called with each kernel once it is final. If
+    Of kernels that differ only in values, one is kept. ``finished`` is called with each kernel once it is final.
+    ``verifies``: a schedule that no legal loop transformations make raises ScheduleError. If
     kernels cannot be lowered, raises the error of the first of them in the order of ``module``.
     """
     prims, targets = module.prims(), module.targets
-    lowerings = [lowering_for(target) for target in targets]
+    lowerings = [lowering_for(target, verifies=verifies) for target in targets]
     on_host = [target.on_host for target in targets]
     lowered: dict[str, func.FuncOp] = {}
     variants: dict[str, Variant] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.loop_tree import LoopTree, TailStrategy, TreeLoop
+from landbridge.sizes.size import same
 
 
 def loop_nest_text(tree: LoopTree) -> str:
@@ -28,6 +29,7 @@ def _lines(tree: LoopTree, loops: tuple[TreeLoop, ...], indent: str, *, within_r
 
 def _line(tree: LoopTree, loop: TreeLoop) -> str:
     facts = [f"{loop.kind.value} {loop.name} in {loop.start} .. {loop.start + loop.extent}"]
+    facts += [f"from {split.start} on" for split in loop.splits if same(split.start, 0) is not True]
     facts += [f"{split.tail.value} at {split.extent}" for split in loop.splits if split.tail is not TailStrategy.EXACT]
     if loop.separate:
         facts.append("with accumulators of its own")

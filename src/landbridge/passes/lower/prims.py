@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.analysis.verify_accesses import verify_accesses
-from landbridge.errors import AccessError
+from landbridge.errors import AccessError, ScheduleError
 from landbridge.instruction_sets.registry import instruction_set, is_known
 from landbridge.instruction_sets.schedules import Schedules
 from landbridge.ir.kernel_attributes import (
     is_checked,
+    is_in_place,
     keep_marks,
     mark_checked,
     set_schedule,
@@ -28,23 +29,25 @@ from landbridge.passes.lower.extents_operand import EXTENTS_TYPE, all_sizes, ope
 from landbridge.passes.lower.forall import emit_forall
 from landbridge.passes.lower.iterations import emit_iterations
 from landbridge.passes.lower.lengths import compute_sizes
+from landbridge.passes.lower.loop_nest_text import loop_nest_text
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
+from landbridge.passes.lower.scheduled_tree import trees_of
 from landbridge.passes.lower.tasks import TaskPlan, emit_tasks
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 from landbridge.targets.machine import cpu_core
 
 
-def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
+def lowering_for(target: Target, *, verifies: bool = False) -> Callable[[func.FuncOp], func.FuncOp]:
     """Returns a function that lowers a PrimFunc to the form that the code generator of ``target`` prints.
 
     Every access is proved to be inside its buffer. In a PrimFunc with a report, every access is tested at run time
-    instead.
+    instead. ``verifies``: a schedule that no legal loop transformations make raises ScheduleError.
     """
     limits = grid_limits(target)
     lower_one: Callable[[func.FuncOp], func.FuncOp]
@@ -59,7 +62,8 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     elif target.form == "loops":
         lower_one = lower_loops
     else:
-        lower_one = partial(lower_prim, machine=vector_unit_of(target), is_launched=not target.on_host)
+        machine = vector_unit_of(target)
+        lower_one = partial(lower_prim, machine=machine, is_launched=not target.on_host, verifies=verifies)
         otherwise = partial(lower_one, columns_first=True)
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
@@ -125,9 +129,14 @@ def vector_unit_of(target: Target) -> VectorUnit:
 
 
 def lower_prim(
-    function: func.FuncOp, machine: VectorUnit, columns_first: bool = False, is_launched: bool = False
+    function: func.FuncOp,
+    machine: VectorUnit,
+    columns_first: bool = False,
+    is_launched: bool = False,
+    verifies: bool = False,
 ) -> func.FuncOp:
-    """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``.
+    """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``, ``verifies`` as in
+    ``lowering_for``.
 
     ``is_launched``: a device launches its tasks, so that their number is one of the Sizes that an open function takes.
     """
@@ -140,6 +149,7 @@ def lower_prim(
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
     fold = scan_nest(prim) if prim.forall is None else None
+    is_divided = False
     if prim.forall is not None:
         plan = TaskPlan(emit_forall(code, prim, prim.forall, machine.vector_bytes, buffers, begin, end), ())
     elif prim.is_iterated and fold is None:
@@ -147,6 +157,7 @@ def lower_prim(
     else:
         nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]
         plan = emit_tasks(code, prim, nests, machine, buffers, begin, end, columns_first)
+        is_divided = len(nests) == 1
     block.add_op(func.ReturnOp())
     if extents and is_launched:
         code.value(plan.count)
@@ -161,8 +172,20 @@ def lower_prim(
         lowered,
         "; ".join(schedule_text(*each) for each in plan.schedules),
         list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(each[1]))),
+        _loops(plan, is_in_place=is_in_place(function), is_divided=is_divided, verifies=verifies),
     )
     if extents:
         set_sizes(lowered, list(code.words))
     keep_marks(function, lowered)
     return lowered
+
+
+def _loops(plan: TaskPlan, *, is_in_place: bool, is_divided: bool, verifies: bool) -> str:
+    """Returns the loops of a kernel in words. Raises ScheduleError if ``verifies`` and a schedule is not legal."""
+    try:
+        trees = trees_of(plan.schedules, is_in_place=is_in_place, is_divided=is_divided)
+    except ScheduleError as error:
+        if verifies:
+            raise
+        return f"no loop tree: {error}"  # the kernel is what was emitted; a description of it ends no compile
+    return "\n".join(loop_nest_text(tree) for tree in trees)

@@ -5,6 +5,7 @@ ScheduleError.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from landbridge.errors import ScheduleError
 from landbridge.passes.lower.access import ElementAccess
@@ -15,19 +16,36 @@ from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums
-from landbridge.sizes.size import Extent, ceildiv, same
+from landbridge.sizes.size import Extent, same
 
 _EXACT, _PEEL, _GUARD = TailStrategy.EXACT, TailStrategy.PEEL, TailStrategy.GUARD_WITH_IF
 
 
-def tree_of(nest: Nest, scheds: Sequence[Schedule], prefix: int = 0, *, is_in_place: bool = False) -> LoopTree:
+def trees_of(
+    schedules: Sequence[tuple[Nest, Schedule]], *, is_in_place: bool = False, is_divided: bool = False
+) -> list[LoopTree]:
+    """Returns the loop trees of the nests of a kernel, one for all neighbouring schedules of the same nest.
+
+    ``is_in_place``: a result may overwrite an operand. ``is_divided``: tasks divide the loops of the nests; else they
+    run in one task. Raises ScheduleError as ``tree_of`` does.
+    """
+    groups: list[tuple[Nest, list[Schedule]]] = []
+    for nest, sched in schedules:
+        if groups and groups[-1][0] is nest:
+            groups[-1][1].append(sched)
+        else:
+            groups.append((nest, [sched]))
+    return [tree_of(nest, scheds, is_in_place=is_in_place, is_divided=is_divided) for nest, scheds in groups]
+
+
+def tree_of(nest: Nest, scheds: Sequence[Schedule], *, is_in_place: bool = False, is_divided: bool = False) -> LoopTree:
     """Returns the loop tree of ``nest`` as ``scheds`` run it, each for columns of its own.
 
-    The first ``prefix`` loops of the nest are around it; without them, loops around tiles of columns are parallel.
-    ``is_in_place``: a result may overwrite an operand. Raises ScheduleError if a schedule is not legal, or if the
-    schedules do not compute every column once.
+    Loops of the nest that no schedule has are around it, and not in the tree. Copies, prefetches and how tasks divide
+    the tiles of rows are not in the tree either. Raises ScheduleError if a schedule is not legal, or if the schedules
+    do not compute every iteration.
     """
-    tree = loop_tree(nest, prefix, is_in_place=is_in_place)
+    tree = loop_tree(nest, len(nest.dims) - len(_dims_of(scheds[0])), is_in_place=is_in_place)
     if len(scheds) > 1:
         first = f"d{scheds[0].n_dim}"
         tree = reorder(tree, [first, *(loop.name for loop in tree.branches()[0] if loop.name != first)])
@@ -37,18 +55,27 @@ def tree_of(nest: Nest, scheds: Sequence[Schedule], prefix: int = 0, *, is_in_pl
         loop = _loop(tree, f"d{sched.n_dim}", number)
         tree = peel(tree, loop.name, start - loop.start, number)
     for branch, sched in reversed(list(enumerate(scheds))):  # the last first, so that branches keep their numbers
-        tree = _ScheduledBranch(nest, sched).tiled(tree, branch)
-    if not prefix:
+        start = sched.n_runs[0].start if branch else 0
+        tree = _ScheduledBranch(nest, sched, start).tiled(tree, branch)
+    if is_divided:
         for dim in scheds[0].outer:
             tree = parallelize(tree, f"d{dim}")
     return tree
 
 
-class _ScheduledBranch:
-    """Transforms one branch of a tree, which still has the loops of ``nest``, as ``sched`` says."""
+def _dims_of(sched: Schedule) -> set[int]:
+    """Returns the loops of a nest that ``sched`` has."""
+    found = {*sched.outer, *sched.inner, sched.m_dim, sched.n_dim, sched.lane}
+    return {d for d in found if d is not None}
 
-    def __init__(self, nest: Nest, sched: Schedule) -> None:
-        self._nest, self._sched = nest, sched
+
+class _ScheduledBranch:
+    """Transforms one branch of a tree, which still has the loops of ``nest``, as ``sched`` says; its columns begin at
+    ``n_start``.
+    """
+
+    def __init__(self, nest: Nest, sched: Schedule, n_start: Extent) -> None:
+        self._nest, self._sched, self._n_start = nest, sched, n_start
         self._lane = None if sched.lane is None else f"d{sched.lane}"
         self._n = None if sched.n_dim is None else f"d{sched.n_dim}"
         self._m = None if sched.m_dim is None else f"d{sched.m_dim}"
@@ -62,8 +89,8 @@ class _ScheduledBranch:
         axes = list(dict.fromkeys(name for name in (self._n, self._m, self._lane) if name is not None))
         axes = [name for name in axes if name not in self._inner]
         order = [*outer, *axes, *self._inner]
-        kept = [d for d in range(len(self._nest.dims)) if d in sched.inner]
-        tree = reorder(tree, order, branch, reassociates=list(sched.inner) != kept)
+        nest_order = [d for d in range(len(self._nest.dims)) if d in sched.inner]
+        tree = reorder(tree, order, branch, reassociates=list(sched.inner) != nest_order)
         if self._lane is not None and not sched.horizontal:
             tail = _EXACT if same(_loop(tree, self._lane, branch).extent % sched.lanes, 0) is True else _GUARD
             tree = split(tree, self._lane, sched.lanes, tail, branch)
@@ -75,7 +102,7 @@ class _ScheduledBranch:
         if self._n is None:
             return self._in_rows(tree, branch)
         inside = self._tile
-        tree, sizes = _cut(tree, self._n, sched.n_runs, branch)
+        tree, sizes = _cut(tree, self._n, sched.n_runs, branch, self._n_start)
         for part, size in reversed(list(enumerate(sizes, branch))):
             self._tile = inside
             tree = self._in_rows(*self._unrolled(tree, part, self._n, size))
@@ -85,7 +112,7 @@ class _ScheduledBranch:
         if self._m is None or self._m == self._n:
             return self._reduced(tree, branch)
         inside = self._tile
-        tree, sizes = _cut(tree, self._m, self._sched.m_runs, branch)
+        tree, sizes = _cut(tree, self._m, self._sched.m_runs, branch, 0)
         for part, size in reversed(list(enumerate(sizes, branch))):
             self._tile = inside
             tree = self._reduced(*self._unrolled(tree, part, self._m, size))
@@ -126,14 +153,13 @@ class _ScheduledBranch:
     def _in_blocks(self, tree: LoopTree, branch: int, last: str, step: int) -> LoopTree:
         """Returns ``tree`` with long sums cut into blocks, each of which is summed separately."""
         sched = self._sched
-        dim, block = block_of_sums(self._nest, sched, Peeling(self._nest, sched))
+        dim, iterations = block_of_sums(self._nest, sched, Peeling(self._nest, sched))
         if dim is None:
             return tree
         name = f"d{dim}"
-        iterations: Extent = block
         if name == last:
             terms = max(1, step // (sched.lanes if sched.horizontal else 1) // sched.partial_sums)
-            iterations = ceildiv(block, terms) * step
+            iterations = -(-iterations // terms) * step
         extent = _loop(tree, name, branch).extent
         tail = _EXACT if same(extent % iterations, 0) is True else _GUARD
         return rfactor(split(tree, name, iterations, tail, branch), f"{name}.o", branch)
@@ -180,12 +206,13 @@ def _innermost(tree: LoopTree, names: Sequence[str], branch: int) -> LoopTree:
     return reorder(tree, [*(name for name in below if name not in names), *names], branch)
 
 
-def _cut(tree: LoopTree, name: str, runs: Sequence[Run], branch: int) -> tuple[LoopTree, list[str | None]]:
+def _cut(
+    tree: LoopTree, name: str, runs: Sequence[Run], branch: int, position: Extent
+) -> tuple[LoopTree, list[str | None]]:
     """Returns ``tree`` with loop ``name`` of ``branch`` in the tiles of ``runs``, each a branch; and the loops of one
-    tile, None if a tile is one iteration.
+    tile, None if a tile is one iteration. The loop begins at ``position`` of the runs.
     """
     tiles: list[str | None] = []
-    position = runs[0].start
     for number, run in enumerate(runs, branch):
         if same(run.start, position) is not True:
             raise ScheduleError(f"tiles of {name} from {run.start} on, where {position} are computed")
@@ -198,17 +225,17 @@ def _cut(tree: LoopTree, name: str, runs: Sequence[Run], branch: int) -> tuple[L
             tail = TailStrategy.SHIFT_INWARDS_STORE_ONCE if run.once else TailStrategy.SHIFT_INWARDS
         elif run.end is not None:
             tail = _GUARD
-        if run.count == 1 and loop.extent == run.tile:
+        if len(runs) == 1 and run.count == 1 and loop.extent == run.tile:
+            loop = replace(loop, extent=1)  # no loop over tiles
             tiles.append(name if run.tile > 1 else None)
-        elif run.tile == 1 and tail is _EXACT:
+        elif run.tile == 1 and tail is _EXACT and loop.extent != 1:
             tiles.append(None)
         else:
             tree = split(tree, name, run.tile, tail, number)
             loop = _loop(tree, f"{name}.o", number)
             tiles.append(f"{name}.i")
-        count = 1 if run.count == 1 else loop.extent
-        if same(count, run.count) is not True:
-            raise ScheduleError(f"{run.count} tiles of {name}, where {count} compute all iterations")
+        if same(loop.extent, run.count) is not True:
+            raise ScheduleError(f"{run.count} tiles of {name}, where {loop.extent} compute all iterations")
     return tree, tiles
 
 

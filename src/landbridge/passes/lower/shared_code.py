@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.kernel_attributes import (
+    LOOP_NEST,
     SCHEDULE,
     SIZES,
     TASKS,
@@ -43,7 +44,7 @@ from landbridge.records import record
 from landbridge.sizes.size import Size, least
 
 #: Attributes of a function that its code does not depend on.
-_FACTS_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
+_FACTS_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED, LOOP_NEST))
 #: Operations that are not faster with a constant operand. A minimum is: it matters that its operand is not a NaN.
 _SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 #: Commutative operations.
@@ -56,7 +57,7 @@ _Kinds: TypeAlias = tuple[type[Operation], ...]
 
 @record(frozen=True)
 class Variant:
-    """A PrimFunc that uses shared code: the function it calls, its tasks and words, and the description of its
+    """A PrimFunc that uses shared code: the function it calls, its tasks and words, and the descriptions of its
     schedule.
     """
 
@@ -65,6 +66,7 @@ class Variant:
     words: tuple[int, ...]
     schedule: str
     weighed: tuple[str, ...]
+    loops: str
 
 
 @record(frozen=True)
