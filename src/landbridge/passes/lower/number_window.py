@@ -7,7 +7,7 @@ one-dimensional convolutions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
@@ -49,19 +49,6 @@ class NumberWindow:
     def extra_registers(self, m_size: int, n_size: int) -> int:
         """Returns the registers that a tile needs in addition to its accumulators."""
         return self.iterations * n_size + 2 if self.by_location(m_size, n_size) else self.vectors(m_size) + n_size + 1
-
-    def piece(self, at: int, places: range) -> range:
-        """Returns the elements that one vector loads together with element ``at``; all of them are in ``places``."""
-        if len(places) < self.lanes:
-            return range(at, at + 1)
-        first = places.start + (at - places.start) // self.lanes * self.lanes
-        first = min(first, places.stop - self.lanes)
-        return range(first, first + self.lanes)
-
-    def places(self, read: Collection[tuple[int, int]]) -> range:
-        """Returns the range of the elements that are ``read``, given as pairs of row and iteration."""
-        at = [row * self.stride + iteration for row, iteration in read]
-        return range(min(at), max(at) + 1)
 
 
 def number_window(

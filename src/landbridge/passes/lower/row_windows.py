@@ -8,7 +8,7 @@ of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from xdsl.dialects.builtin import VectorType
@@ -41,10 +41,12 @@ class RowWindow:
     stride: int
     written_out: tuple[int, ...]
 
-    def places(self, m_size: int) -> Iterator[list[tuple[int, int]]]:
-        """Yields, for each row that ``m_size`` tile rows read, the pairs of tile row and iteration that read it."""
-        for at in range((m_size - 1) * self.stride + self.iterations):
-            yield [(m, at - m * self.stride) for m in range(m_size) if 0 <= at - m * self.stride < self.iterations]
+    def in_memory_order(self, m_size: int) -> list[tuple[int, int]]:
+        """Returns the pairs of tile row and iteration of ``m_size`` rows; those that read one row of memory are
+        adjacent.
+        """
+        pairs = product(range(m_size), range(self.iterations))
+        return sorted(pairs, key=lambda pair: pair[0] * self.stride + pair[1])
 
 
 def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> RowWindow | None:
