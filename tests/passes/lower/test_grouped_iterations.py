@@ -16,10 +16,10 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.nest import build_nests
-from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
 from landbridge.passes.lower.sum_blocks import BLOCK
+from landbridge.passes.lower.windows import Window
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim
@@ -194,7 +194,7 @@ def test_numbers_of_a_window_are_loaded_once_for_rows_and_iterations() -> None:
     function = prim.finish()
     (nest,) = build_nests(view_prim(function))
     sched = schedule(nest, NEON)
-    assert sched.scalars == NumberWindow(2, 3, 4) and sched.iterations == 3
+    assert sched.scalars == Window(sched.inner[-1], 3, 2, 4) and sched.iterations == 3
     assert schedule(nest, VectorUnit(16, 32)).scalars is None
     rows, columns = sched.m_runs[0].tile, max(r.tile for r in sched.n_runs)
     assert rows * columns + sched.scalars.extra_registers(rows, columns) <= NEON.registers

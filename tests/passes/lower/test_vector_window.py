@@ -19,7 +19,7 @@ from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import VectorUnit, schedule
-from landbridge.passes.lower.vector_window import VectorWindow
+from landbridge.passes.lower.windows import Window
 
 from .kernels import Array, run_prim
 
@@ -127,7 +127,7 @@ def test_rows_are_lines_where_these_have_something_in_common(
 
 
 def test_vectors_that_rows_read() -> None:
-    window = VectorWindow(3, 5, 2)
+    window = Window(3, 5, 2)
     read = {row * window.stride + iteration for row in range(6) for iteration in range(window.iterations)}
     assert window.vectors(6) == len(read)
 

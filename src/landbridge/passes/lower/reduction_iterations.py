@@ -11,10 +11,8 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.between_lanes import iterations_between, step_between
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
-from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Copy, Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
@@ -22,6 +20,13 @@ from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, p
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.straight_line import LoadNumber
+from landbridge.passes.lower.windows import (
+    Window,
+    has_contiguous_scalars,
+    iterations_between,
+    overlap_of_rows,
+    stride_between,
+)
 from landbridge.targets.machine import LINE_BYTES
 
 #: An accumulator: its row, column, number of the partial sum, and output.
@@ -172,18 +177,13 @@ class ReductionIterations:
         if self._between > 1:  # iterations that share vectors are adjacent, as there are too many vectors to keep
             order = {slot: number for number, slot in enumerate(slots)}
             pairs.sort(key=lambda pair: (pair[0] // self._between, order[pair[1]]))
-        scalars = self.sched.scalars
-        if scalars is not None and not scalars.by_location(self._tile.m_size, self._tile.n_size):
-            return pairs
-        if (overlap := self.overlap(iterations, last)) is not None:
-            step, stride = overlap
-            pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
+        window = self.overlap(iterations, last)
+        if window is not None and window.in_memory_order(self._tile.m_size, self._tile.n_size):
+            pairs.sort(key=lambda pair: pair[0] + pair[1][0] * window.stride)
         return pairs
 
-    def overlap(self, iterations: int, last: int | None) -> tuple[int, int] | None:
-        """Returns the steps in memory of an iteration and of a row, if the unrolled ``iterations`` are a whole window;
-        else None.
-        """
+    def overlap(self, iterations: int, last: int | None) -> Window | None:
+        """Returns the window that rows share if the unrolled ``iterations`` are all of it; else None."""
         if (
             last is None
             or self.sched.lane is None
@@ -193,8 +193,8 @@ class ReductionIterations:
             return None
         shared = self.sched.vectors or self.sched.scalars
         if shared is not None:
-            return 1, shared.stride
-        return window_of(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
+            return shared
+        return overlap_of_rows(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
         """Emit the iterations of a window that rows of the tile share: what has one value number is folded once."""
@@ -231,5 +231,5 @@ class ReductionIterations:
     def _merged(self, last: int) -> list[ElementAccess]:
         """Returns the reads whose loads in iterations of loop ``last`` may share vectors."""
         lane, reads = self.sched.lane, [r for r in self.main.reads if isinstance(r, ElementAccess)]
-        strided = [r for r in reads if self._between > 1 and lane is not None and step_between(r, lane, last) > 1]
-        return strided + [r for r in reads if self._scalars and is_shared(r, lane, last)]
+        strided = [r for r in reads if self._between > 1 and lane is not None and stride_between(r, lane, last) > 1]
+        return strided + [r for r in reads if self._scalars and has_contiguous_scalars(r, lane, last)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from landbridge.passes.lower.number_window import NumberWindow
-from landbridge.passes.lower.vector_window import VectorWindow
+from landbridge.passes.lower.windows import Window
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: The most rows of a tile.
@@ -31,7 +30,7 @@ def register_block(
     registers: int,
     iterations: int = 1,
     beyond_l2: float = 0.0,
-    window: NumberWindow | VectorWindow | None = None,
+    window: Window | None = None,
     l1_rows: int = MOST_ROWS,
     rows: Sequence[int] = (),
 ) -> tuple[int, int]:
@@ -58,7 +57,7 @@ def weighed_blocks(
     registers: int,
     iterations: int = 1,
     beyond_l2: float = 0.0,
-    window: NumberWindow | VectorWindow | None = None,
+    window: Window | None = None,
     l1_rows: int = MOST_ROWS,
     rows: Sequence[int] = (),
 ) -> list[tuple[float, tuple[int, int]]]:

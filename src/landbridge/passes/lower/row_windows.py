@@ -14,13 +14,14 @@ from itertools import product
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.access import ElementAccess, Linear
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import combiner, fold, folded_term
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.windows import tested_indices, window_stride
 from landbridge.records import record
 
 #: The most unrolled iterations of a window: along the rows, and along all its other loops.
@@ -62,29 +63,11 @@ def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[
         return None
     (read,) = reads
     for d in inner:
-        iterations, stride = nest.dims[d].extent, _stride(read.index, m_dim, d)
-        if stride is None or not isinstance(iterations, int) or not stride < iterations <= MOST_ROWS:
-            continue
-        if all(_stride(g.index, m_dim, d) == stride for g in read.guards if g.index.uses(m_dim) or g.index.uses(d)):
+        iterations = nest.dims[d].extent
+        stride = window_stride(tested_indices([read]), m_dim, d, iterations)
+        if stride is not None and isinstance(iterations, int) and iterations <= MOST_ROWS:
             return RowWindow(read, d, iterations, stride, _written_out(nest, lane, inner, read, d))
     return None
-
-
-def _stride(index: Linear, m_dim: int, d: int) -> int | None:
-    """Returns how many iterations of loop ``d`` advance ``index`` as far as one row; None if it is not a whole
-    number.
-    """
-    step, iteration = index.coeff(m_dim), index.coeff(d)
-    if (
-        index.rest
-        or not isinstance(step, int)
-        or not isinstance(iteration, int)
-        or iteration <= 0
-        or step <= 0
-        or step % iteration
-    ):
-        return None
-    return step // iteration
 
 
 def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:

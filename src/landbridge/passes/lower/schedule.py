@@ -17,7 +17,6 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.block_loops import choose_m_dim, choose_n_dim, choose_other_n_dim, shares_vectors
 from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_columns
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.grouped_iterations import grouped_iterations
 from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_choice import (
@@ -31,7 +30,6 @@ from landbridge.passes.lower.lane_choice import (
 )
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
-from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
 from landbridge.passes.lower.retained_columns import retained_columns, retaining_tile
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
@@ -42,7 +40,7 @@ from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied, strided_columns
 from landbridge.passes.lower.transposed import MOST_LANES
 from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes
-from landbridge.passes.lower.vector_window import VectorWindow, vector_window
+from landbridge.passes.lower.windows import Window, grouped_iterations, scalar_window, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Size, expected_size
 from landbridge.targets.machine import FMA_LATENCY
@@ -151,8 +149,8 @@ class Schedule:
     partial_sums: int = 1
     iterations: int = 1
     transposed: bool = False
-    scalars: NumberWindow | None = None
-    vectors: VectorWindow | None = None
+    scalars: Window | None = None
+    vectors: Window | None = None
     copied: bool = False
     prefetches: bool = False
     prefetches_m: bool = False
@@ -215,7 +213,7 @@ def schedule(
     iterations, scalars = 1, None
     if machine.by_lane and not horizontal and not shared and copied is None:
         iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
-        scalars = number_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
+        scalars = scalar_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
         iterations = iterations if scalars is None else scalars.iterations
     if vectors is not None:
         reductions, iterations = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.iterations
