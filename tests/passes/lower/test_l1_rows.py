@@ -65,7 +65,7 @@ def test_rows_are_retained_up_to_those_whose_lines_a_set_has_no_space_for(pitch:
     nest = product(pitch)
     sched = schedule(nest, CORE)
     assert sched.m_dim is not None
-    retained = l1_rows(nest, sched.lane, sched.m_dim, sched.inner, associativity << 12, 14)
+    retained = l1_rows(nest, sched.lane, sched.m_dim, sched.inner, associativity << 12, 4096, 14)
     if pitch % 16 == 0:
         assert not lost(pitch, retained, associativity)
         assert retained == 14 or lost(pitch, retained + 1, associativity)

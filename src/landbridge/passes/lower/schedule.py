@@ -17,6 +17,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.block_loops import choose_m_dim, choose_n_dim, choose_other_n_dim, shares_vectors
 from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_columns
 from landbridge.passes.lower.combiners import combiner
+from landbridge.passes.lower.cost import ELEMENTWISE, REGISTER_TILE, SUM_ORDER
 from landbridge.passes.lower.grouped_iterations import grouped_iterations
 from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.lane_body import computes_indices
@@ -32,7 +33,7 @@ from landbridge.passes.lower.lane_choice import (
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.number_window import NumberWindow, number_window
-from landbridge.passes.lower.register_block import MOST_ROWS, register_block
+from landbridge.passes.lower.register_block import TileSpace, register_block
 from landbridge.passes.lower.retained_columns import retained_columns, retaining_tile
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_windows import row_window
@@ -40,28 +41,14 @@ from landbridge.passes.lower.rows_as_lanes import powers_of_two, rows_may_be_lan
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied, strided_columns
-from landbridge.passes.lower.transposed import MOST_LANES
 from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes
 from landbridge.passes.lower.vector_window import VectorWindow, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Size, expected_size
-from landbridge.targets.machine import FMA_LATENCY
+from landbridge.targets.machine import CpuCore
 
-#: The least scalar operations of a task, so that the cost of handing it to a thread is small in comparison.
-TASK_WORK = 1 << 19
-#: Transposed tiles have as many rows as lanes if the body has at most ``SHORT_BODY`` operations; otherwise they have
-#: ``SHORT_TILE`` rows, because the body is repeated for each row.
-SHORT_BODY, SHORT_TILE = 12, 4
-#: The unrolled copies of a body with a function such as exp, on targets where each of its constants takes a register.
-_COPIES_OF_FUNCTIONS = 2
-#: With more functions in a body, as in the gates of an LSTM, there are no registers for a second copy of it.
-_FEW_FUNCTIONS = 2
-#: The fewest steps of each partial sum.
-_STEPS_OF_A_SUM = 4
 #: Operations of the dialect ``math`` that take one instruction.
 _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
-#: Enough tasks for any number of threads; nothing is divided further.
-MANY_TASKS = 64
 
 
 @record(frozen=True)
@@ -74,7 +61,7 @@ class VectorUnit:
     ``l1_bytes`` is the size of L1, ``l2_bytes`` that of the caches of one core; 0 if unknown. ``prefetches``: prefetch
     instructions pay. ``narrow_is_cheaper``: multiplying vectors of half the width may take less time; ``two_passes``:
     it is known to take half. ``unrolls``: long loops are unrolled. ``sums_in_factors``: each sum of products of two
-    vectors takes two registers.
+    vectors takes two registers. ``core``: its pipes and caches, from the table of CPUs.
     """
 
     vector_bytes: int
@@ -89,6 +76,7 @@ class VectorUnit:
     two_passes: bool = False
     unrolls: bool = False
     sums_in_factors: bool = False
+    core: CpuCore = CpuCore()
 
     def registers_of(self, nest: Nest, lane: int | None) -> int:
         """Returns the registers for the sums of ``nest`` and what they are computed from."""
@@ -103,15 +91,18 @@ class VectorUnit:
         return beyond_l2_share(nest, lane, m_dim, self.l2_bytes) if self.l2_bytes else 0.0
 
     def l1_rows(
-        self, nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], most: int = MOST_ROWS
+        self, nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], most: int = REGISTER_TILE.rows
     ) -> int:
         """Returns the largest number of rows, up to ``most``, whose cache lines stay in L1 between iterations."""
-        return l1_rows(nest, lane, m_dim, inner, self.l1_bytes, most) if self.l1_bytes else most
+        if not self.l1_bytes:
+            return most
+        return l1_rows(nest, lane, m_dim, inner, self.l1_bytes, self.core.l1_way_bytes, most)
 
     def strided_columns(self, nest: Nest, lane: int | None, lanes: int, m_dim: int | None) -> list[ElementAccess]:
         """Returns the reads of columns of ``nest`` that tasks copy before their rows read them."""
         inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
-        return strided_columns(nest, lane, lanes, m_dim, self.l1_columns(nest, lane, lanes, inner), self.l2_bytes)
+        l1_columns = self.l1_columns(nest, lane, lanes, inner)
+        return strided_columns(nest, lane, lanes, m_dim, l1_columns, self.l2_bytes, self.core.l2_sets)
 
 
 @record(frozen=True)
@@ -194,14 +185,14 @@ def schedule(
     n_dim = lane if padded else None
     if reduction and not horizontal:
         n_dim = choose_n_dim(nest, parallel, lane, lanes)
-    m_dim = choose_m_dim(nest, parallel, lane, n_dim, () if horizontal else reductions)
+    m_dim = choose_m_dim(nest, parallel, lane, n_dim, () if horizontal else reductions, machine.core)
     if horizontal and lane is not None:
         n_dim = choose_other_n_dim(nest, parallel, lane, m_dim)
     vectors = None if horizontal else vector_window(nest, lane, m_dim, reductions)
     windows = row_window(nest, lane, m_dim, reductions) is not None
     shared = windows or vectors is not None
     if m_dim is not None and n_dim == lane and not padded and not shared and not shares_vectors(nest, lane, m_dim):
-        enough = expected_size(tiles_along(nest, n_dim, lane, lanes)) >= FMA_LATENCY
+        enough = expected_size(tiles_along(nest, n_dim, lane, lanes)) >= machine.core.fma_latency
         m_dim = None if enough else m_dim  # rows would only be more streams of memory
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
@@ -226,7 +217,7 @@ def schedule(
         most_n = 1 if padded or windows else max(expected_size(n_extent), 1)
         if strided:
             most_n = min(most_n, most_copied(nest, strided, lanes, machine.l2_bytes))
-        m_tile, n_tile = register_block(
+        space = TileSpace(
             cut.pieces,
             cut.most,
             most_n,
@@ -236,16 +227,18 @@ def schedule(
             scalars or vectors,
             machine.l1_rows(nest, lane, m_dim, reductions),
             powers_of_two(lanes) if rows_are_lanes else (),
+            machine.core,
         )
+        m_tile, n_tile = register_block(space)
         is_plain = iterations == 1 and scalars is None and not (shared or padded or strided or copied is not None)
         tile = m_tile, n_tile
         m_tile, n_tile = _tile_in_order(
             nest, machine, lane, lanes, rows_are_lanes, is_plain, m_dim, n_dim, reductions, tile
         )
     else:
-        most = MOST_ROWS
+        most = REGISTER_TILE.rows
         if machine.by_lane and (functions := _functions(nest)):
-            most = _COPIES_OF_FUNCTIONS if functions <= _FEW_FUNCTIONS else 1
+            most = ELEMENTWISE.copies_with_functions if functions <= ELEMENTWISE.functions_of_a_copy else 1
         m_tile, n_tile = min(_unroll(nest, max(expected_size(cut.extent), 1)), most), 1
     n_tile = dividing_tile(n_extent, n_tile)
     ends_within = open_end(nest, lane, lanes) if n_dim == lane else None
@@ -324,10 +317,11 @@ def _copied_lane(
     """Returns the lane loop for which tasks copy columns that are contiguous along the sums; None if that does
     not pay.
     """
-    lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= MOST_LANES else None
+    lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= ELEMENTWISE.transposed_lanes else None
     if lane is None or choose_n_dim(nest, parallel, lane, lanes) != lane:
         return None
-    strided = machine.strided_columns(nest, lane, lanes, choose_m_dim(nest, parallel, lane, lane, reductions))
+    m_dim = choose_m_dim(nest, parallel, lane, lane, reductions, machine.core)
+    strided = machine.strided_columns(nest, lane, lanes, m_dim)
     transposed = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
     return lane if all(any(a is r for r in strided) for a in transposed) else None
 
@@ -338,12 +332,14 @@ def _transposed(
     """Returns the schedule of an elementwise nest with vectors along ``lane``, transposed from or to memory that is
     contiguous along ``m_dim``.
     """
-    lanes = max(1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, MOST_LANES))
+    lanes = max(
+        1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, ELEMENTWISE.transposed_lanes)
+    )
     extent = nest.dims[lane].extent
     if isinstance(extent, int):
         lanes = min(lanes, 1 << (extent - 1).bit_length())
     cut = row_cut(nest, m_dim, lane, lanes, repeats=repeats)
-    tile = lanes if body_size(nest) <= SHORT_BODY else min(lanes, SHORT_TILE)
+    tile = lanes if body_size(nest) <= ELEMENTWISE.transposed_body else min(lanes, ELEMENTWISE.transposed_rows)
     ends_within = open_end(nest, lane, lanes)
     if ends_within is not None:
         n_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, 1),)
@@ -367,9 +363,9 @@ def _partial_sums(
         return 1
     extent = nest.dims[last].extent
     steps = expected_size(extent) // (lanes if horizontal else 1)
-    wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
-    may_pay = horizontal and may_be_long(extent, wanted * lanes, _STEPS_OF_A_SUM)
-    return wanted if steps >= _STEPS_OF_A_SUM * wanted or may_pay else 1
+    wanted = SUM_ORDER.partial_sums(accumulators)
+    may_pay = horizontal and may_be_long(extent, wanted * lanes, SUM_ORDER.terms_of_a_partial_sum)
+    return wanted if steps >= SUM_ORDER.terms_of_a_partial_sum * wanted or may_pay else 1
 
 
 def _unrolled(
@@ -429,22 +425,19 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     lanes = max(2, 1 << (left - 1).bit_length())  # OpenCL C has no vectors of one lane
     mask = left if left != lanes and _n_mask(nest, sched.n_dim, sched.lane, sched.lanes) else 0
     window = sched.scalars or sched.vectors
-    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window)
+    space = TileSpace(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window, core=machine.core)
+    tile, _ = register_block(space)
     first = last * (sched.lanes // lanes) if plain else last
     tail = replace(sched, lanes=lanes, m_runs=cut.runs(tile), n_runs=(Run(first, 1, 1, mask),))
     if not last:
         return [tail]
-    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.m_dim)
-    m_tile, n_tile = register_block(
-        cut.pieces,
-        cut.most,
-        min(last, max(run.tile for run in sched.n_runs)) if plain else last,
-        machine.registers,
-        sched.iterations,
-        beyond_l2,
-        window,
-        machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
+    space = replace(
+        space,
+        n_extent=min(last, max(run.tile for run in sched.n_runs)) if plain else last,
+        beyond_l2=machine.beyond_l2(nest, sched.lane, sched.m_dim),
+        l1_rows=machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
     )
+    m_tile, n_tile = register_block(space)
     whole = replace(sched, m_runs=cut.runs(m_tile), n_runs=tile_runs(last, n_tile, 0))
     return [whole, tail]
 
@@ -493,4 +486,4 @@ def _n_mask(nest: Nest, n_dim: int | None, lane: int | None, lanes: int) -> int:
 def _unroll(nest: Nest, tiles: int) -> int:
     """Returns how many copies of a short elementwise body are unrolled together."""
     size = body_size(nest)
-    return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)
+    return min(tiles, ELEMENTWISE.copies(size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.register_block import weighed_blocks
+from landbridge.passes.lower.register_block import TileSpace, weighed_blocks
 from landbridge.passes.lower.row_cut import row_cut
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
@@ -43,15 +43,18 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
     cut = row_cut(nest, sched.m_dim, sched.lane, sched.lanes, repeats=overlaps)
     weighed = sorted(
         weighed_blocks(
-            cut.pieces,
-            cut.most,
-            expected_size(_covered(sched.n_runs)),
-            machine.registers,
-            sched.iterations,
-            machine.beyond_l2(nest, sched.lane, sched.m_dim),
-            sched.scalars or sched.vectors,
-            machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
-            powers_of_two(sched.lanes) if sched.rows_are_lanes else (),
+            TileSpace(
+                cut.pieces,
+                cut.most,
+                expected_size(_covered(sched.n_runs)),
+                machine.registers,
+                sched.iterations,
+                machine.beyond_l2(nest, sched.lane, sched.m_dim),
+                sched.scalars or sched.vectors,
+                machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
+                powers_of_two(sched.lanes) if sched.rows_are_lanes else (),
+                machine.core,
+            )
         )
     )
     if len(weighed) < 2:
