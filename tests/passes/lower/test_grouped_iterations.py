@@ -17,11 +17,12 @@ import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim

@@ -82,3 +82,15 @@ def choose_m_dim(
 
 def _hides_latency(m_extent: Extent, core: CpuCore) -> bool:
     return expected_size(m_extent) >= core.multiply_adds_in_flight
+
+
+def last_column_lanes(nest: Nest, n_dim: int | None, lane: int | None, lanes: int) -> int:
+    """Returns the active lanes of the last column vector; 0 if all are.
+
+    Columns of packed weights beyond the logical extent are computed, and dropped if the result has no memory for them.
+    """
+    if n_dim is None or lane is None:
+        return 0
+    if n_dim == lane:
+        return nest.dims[lane].extent % lanes
+    return next((b.extent % b.tile for b in nest.partial_tiles if (b.outer, b.inner) == (n_dim, lane)), 0)

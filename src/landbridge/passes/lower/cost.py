@@ -69,6 +69,9 @@ class ElementwiseBodies:
     #: The most operations of a body that is emitted ``medium_copies`` times. Chosen, 2026-11-21.
     medium_body: int = 40
     medium_copies: int = 2
+    #: The predicted cost of an iteration of the loop around the copies, in operations: a comparison and a jump. Chosen,
+    #: 2026-11-30.
+    iteration: int = 2
     #: The copies of a body with a function such as exp, on targets where each of its constants takes a register: with
     #: four, softmax spills 12 registers. Measured: Neoverse N1, 2026-11-26, ``benchmarks/instructions.py``.
     copies_with_functions: int = 2

@@ -159,7 +159,7 @@ def lower_prim(
     set_schedule(
         lowered,
         "; ".join(schedule_text(*each) for each in plan.schedules),
-        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(*each, machine))),
+        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(each[1]))),
     )
     if extents:
         set_sizes(lowered, list(code.words))

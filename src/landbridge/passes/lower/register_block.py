@@ -57,13 +57,23 @@ class TileSpace:
         loads += REGISTER_TILE.lost_line * scalars / self.iterations if m > self.l1_rows else 0.0
         return max(m * n, self.core.multiply_adds_in_flight) + loads
 
+    def cycles(self, m: int, n: int) -> float:
+        """Returns the estimated cycles over the whole extents, for an iteration of the sums, in tiles of ``m x n``."""
+        return _cycles(self, m, self.m_pieces(m), _known_pieces(self.n_extent, n), self.iteration_cycles)
+
 
 def register_block(space: TileSpace) -> tuple[int, int]:
-    """Returns the rows and columns of the tile of ``space`` with the fewest estimated cycles over the whole extents.
+    """Returns the rows and columns of the tile of ``space`` with the fewest estimated cycles over the whole extents;
+    see ``best_block``.
+    """
+    return best_block(space, weighed_blocks(space))
+
+
+def best_block(space: TileSpace, weighed: Sequence[tuple[float, tuple[int, int]]]) -> tuple[int, int]:
+    """Returns the tile of ``weighed``, which is ``weighed_blocks(space)``, with the least cycles; 1 x 1 if it is empty.
 
     Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
-    weighed = weighed_blocks(space)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + REGISTER_TILE.equal_within)
@@ -75,26 +85,37 @@ def register_block(space: TileSpace) -> tuple[int, int]:
 
 
 def weighed_blocks(space: TileSpace) -> list[tuple[float, tuple[int, int]]]:
-    """Returns each tile of ``space`` with its estimated cycles over the whole extents, for an iteration of its sums.
-
-    The first tile of rows waits for columns from beyond L2, and overlaps more work with it the more rows it has.
-    """
+    """Returns each tile of ``space`` with its estimated cycles over the whole extents, for an iteration of its sums."""
     weighed = []
     most_m = max(1, min(REGISTER_TILE.rows, space.most_m))
     most_n = REGISTER_TILE.columns if most_m > 1 else REGISTER_TILE.columns_of_one_row
     tiles = {m: list(space.m_pieces(m)) for m in range(1, most_m + 1) if not space.rows or m in space.rows}
-    cycles = cache(space.iteration_cycles)
+    iteration_cycles = cache(space.iteration_cycles)
     for n in range(1, min(space.n_extent, most_n) + 1):
         n_pieces = _known_pieces(space.n_extent, n)
         for m, m_pieces in tiles.items():
             if not space.fits(m, n):
                 break
-            cost = space.beyond_l2 * space.n_extent * max(0, REGISTER_TILE.beyond_l2_load - m)
-            for m_size, m_count in m_pieces:
-                for n_size, n_count in n_pieces:
-                    cost += m_count * n_count * cycles(m_size, n_size)
-            weighed.append((cost, (m, n)))
+            weighed.append((_cycles(space, m, m_pieces, n_pieces, iteration_cycles), (m, n)))
     return weighed
+
+
+def _cycles(
+    space: TileSpace,
+    m: int,
+    m_pieces: Iterable[tuple[int, int]],
+    n_pieces: Sequence[tuple[int, int]],
+    iteration_cycles: Callable[[int, int], float],
+) -> float:
+    """Returns the estimated cycles of tiles of ``m`` rows, which leave ``m_pieces`` and ``n_pieces``.
+
+    The first tile of rows waits for columns from beyond L2, and overlaps more work with it the more rows it has.
+    """
+    total = space.beyond_l2 * space.n_extent * max(0, REGISTER_TILE.beyond_l2_load - m)
+    for m_size, m_count in m_pieces:
+        for n_size, n_count in n_pieces:
+            total += m_count * n_count * iteration_cycles(m_size, n_size)
+    return total
 
 
 def _known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:

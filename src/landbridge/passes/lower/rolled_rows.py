@@ -13,9 +13,9 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.cost import UNROLLING
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_walk import Walk
-from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest import Nest, takes_many
 from landbridge.passes.lower.operands import Operands, Tile
-from landbridge.passes.lower.schedule import Schedule, takes_many
+from landbridge.passes.lower.schedule import Schedule
 
 _NO_CODE = (arith.ConstantOp, linalg.ops.YieldOp)
 

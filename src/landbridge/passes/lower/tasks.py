@@ -11,9 +11,11 @@ from xdsl.ir import SSAValue
 from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.column_tasks import ColumnTasks, columns_to_copy, copying_tasks
 from landbridge.passes.lower.cost import TASKS
+from landbridge.passes.lower.narrow_columns import narrow_last_column
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
@@ -21,7 +23,7 @@ from landbridge.passes.lower.peeled_tiles import peeled_schedules
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.scan_schedule import scan_schedule
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.scratch import (
     elements_in_a_task,
     fits_stack,
