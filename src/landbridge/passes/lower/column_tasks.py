@@ -11,17 +11,14 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.copied_columns import CopiedColumns, copied_columns
+from landbridge.passes.lower.cost import COLUMN_COPIES, TASKS
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
-from landbridge.passes.lower.strided_columns import FEWEST_ROWS
 from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, product
-
-#: Enough tasks, if each of them copies its columns.
-_FEW_COPIES = 16
 
 
 @record(frozen=True)
@@ -149,7 +146,7 @@ def copying_tasks(
     tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.n_runs))
     run = emitter.row_tiles[0][0]
     tiles = expected_size(run.count)
-    parts = min(-(-_FEW_COPIES // tasks), tiles * run.tile // FEWEST_ROWS)
+    parts = min(-(-TASKS.enough_with_copies // tasks), tiles * run.tile // COLUMN_COPIES.rows)
     if parts <= 1:
         return [ColumnTasks(emitter, outer, n_run, emitter.row_tiles, 0, columns_first, copied)]
     first, *further = emitter.row_tiles

@@ -11,16 +11,13 @@ from itertools import groupby
 
 from landbridge.passes.lower.access import Guard
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.cost import EDGES
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import row_inside
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, expected_size
-
-#: The fewest iterations of the loops inside such a loop; with fewer, the bounds that depend on the row cost more time
-#: than the shared code saves.
-_FEWEST_WITHIN = 8
 
 
 @record(frozen=True)
@@ -65,7 +62,8 @@ def edge_iterations(
     (g, d), *_ = guards
     m_extent, iterations, step = nest.dims[m_dim].extent, nest.dims[d].extent, g.index.coeff(m_dim)
     within = sched.inner[sched.inner.index(d) + 1 :]
-    if isinstance(iterations, Size) or math.prod(expected_size(nest.dims[x].extent) for x in within) < _FEWEST_WITHIN:
+    iterations_within = math.prod(expected_size(nest.dims[x].extent) for x in within)
+    if isinstance(iterations, Size) or iterations_within < EDGES.iterations_within:
         return None
     unified = all((o.index.coeff(m_dim), o.index.coeff(d)) == (step, 1) for o, _ in guards)
     if not isinstance(step, int) or step < 1 or not unified or sched.iterations > 1:

@@ -15,6 +15,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where, zero
+from landbridge.passes.lower.cost import ELEMENTWISE
 from landbridge.passes.lower.edge_iterations import EdgeIterations
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
@@ -34,7 +35,6 @@ from landbridge.passes.lower.straight_line import (
     transposed_rows,
 )
 from landbridge.passes.lower.transposed import (
-    MOST_INTERLEAVED,
     gathered,
     interleaved,
     load_transposed,
@@ -320,7 +320,7 @@ class Operands:
         be shuffled from contiguous vectors.
         """
         assert self.sched.lane is not None
-        return count <= MOST_INTERLEAVED and same(a.index.coeff(self.sched.lane), count) is True
+        return count <= ELEMENTWISE.parted_rows and same(a.index.coeff(self.sched.lane), count) is True
 
     def _lanes_of_block(self, active: Index) -> list[Index]:
         """Returns the active lanes of a transposed block; if their number is open, the others are the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.cost import EDGES
 from landbridge.passes.lower.edge_iterations import EdgeIterations, edge_iterations
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
@@ -11,9 +12,6 @@ from landbridge.passes.lower.row_edges import OpenEdges, open_edges, row_guards,
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size
-
-#: The most edge tiles that are emitted one by one; with more, padded reads test their bounds at run time.
-MAX_EDGE_TILES = 6
 
 
 class Padding:
@@ -88,7 +86,7 @@ class Padding:
             for run in self._sched.m_runs
             for k in range(run.count)
         )
-        return (low, high) if edges <= MAX_EDGE_TILES else None
+        return (low, high) if edges <= EDGES.tiles else None
 
     def row_limits(self, tile: int) -> list[tuple[int, Extent]]:
         """Returns conditions for the ``tile`` rows from ``row`` on to be inside: ``factor * row <= most`` for each

@@ -20,6 +20,7 @@ from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index, vector_type
 from landbridge.passes.lower.combiners import combiner, fold, identity
+from landbridge.passes.lower.cost import BLOCK_TOTALS
 from landbridge.passes.lower.edge_iterations import EdgeIterations, IterationRows, edge_bounds
 from landbridge.passes.lower.lane_folds import LaneFolds, vector_lanes
 from landbridge.passes.lower.merged_iterations import walks_as_one
@@ -32,11 +33,6 @@ from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may
 from landbridge.passes.lower.transposed import shuffled
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
-
-#: With more sums in a tile, their totals spill from registers while a block is computed. The totals then begin as the
-#: sums of the first block, which gets a loop of its own. Zeros would be stored right after the results of the previous
-#: tile, and wait with them for cache lines: products of 1024 terms take 1.02 to 1.03 times as long that way (Zen 4).
-_RETAINED = 8
 
 
 @record(frozen=True)
@@ -350,7 +346,7 @@ class Reduction:
 
         outermost = not any(other in self.env for other in self.sched.inner)
         zero = self.main.inits[0] == identity("arith.addf", element)  # only then does the change of order change no sum
-        waits = zero and not rest and len(lengths) == 1 and len(slots) > _RETAINED
+        waits = zero and not rest and len(lengths) == 1 and len(slots) > BLOCK_TOTALS.in_registers
         if outermost and (waits or isinstance(extent, Size)):
             first = code.add(low, length)
             slots = self._loop(d, rest, slots, low, code.minimum(first, high), step)

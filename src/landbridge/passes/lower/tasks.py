@@ -11,8 +11,11 @@ from xdsl.ir import SSAValue
 from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.column_tasks import ColumnTasks, columns_to_copy, copying_tasks
+from landbridge.passes.lower.cost import TASKS
+from landbridge.passes.lower.narrow_columns import narrow_last_column
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
@@ -20,7 +23,7 @@ from landbridge.passes.lower.peeled_tiles import peeled_schedules
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.scan_schedule import scan_schedule
-from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.scratch import (
     elements_in_a_task,
     fits_stack,
@@ -77,9 +80,9 @@ def may_repeat(nest: Nest) -> bool:
 
 def _grain(count: Extent, work: int) -> int:
     """Returns how many of ``count`` iterations of ``work`` operations form a task, so that it has at least
-    ``TASK_WORK`` operations, and at least 1; of an open number, whatever is expected, as many may come.
+    ``TASKS.operations`` operations, and at least 1; of an open number, whatever is expected, as many may come.
     """
-    enough = max(1, TASK_WORK // max(work, 1))
+    enough = max(1, TASKS.operations // max(work, 1))
     return max(1, min(count, enough)) if isinstance(count, int) else enough
 
 
@@ -115,7 +118,7 @@ def _single(
         m_runs = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * (1 if sched.horizontal else sched.lanes)
-        few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < MANY_TASKS
+        few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < TASKS.enough
         at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs)
         how = None if sched.copied else row_passes(nest, sched, machine, m_runs)
         if how is not None and scratch is None:
@@ -168,7 +171,7 @@ def _several(
     count = product(extents)
     temporaries = used_temporaries(prim, nests)
     first = first_scratch(prim.function)
-    parts, each = (count, 1) if first is None else (part_count(count), ceildiv(count, MANY_TASKS))
+    parts, each = (count, 1) if first is None else (part_count(count), ceildiv(count, TASKS.enough))
     if first is not None:
         arguments = prim.function.body.block.args[first : first + len(temporaries)]
         buffers.update({t: buffers[a] for t, a in zip(temporaries, arguments, strict=True)})

@@ -16,14 +16,7 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Where, vector_type, zero
-
-#: The bits within which instructions interleave; longer vectors consist of pieces of so many.
-PIECE_BITS = 128
-#: The most rows that are shuffled from contiguous vectors of all their elements, each from as many vectors as there are
-#: rows.
-MOST_INTERLEAVED = 8
-#: The most lanes of a transposed block, which needs one vector for each.
-MOST_LANES = 16
+from landbridge.targets.machine import SHUFFLE_BITS
 
 
 def load_transposed(
@@ -100,7 +93,7 @@ def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int
 
 
 def _piece(lanes: int, element: Any) -> int:
-    return min(max(1, PIECE_BITS // int(element.bitwidth)), lanes)
+    return min(max(1, SHUFFLE_BITS // int(element.bitwidth)), lanes)
 
 
 def _transpose_blocks(code: Code, rows: list[SSAValue], width: int) -> list[SSAValue]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.combiners import combiner, sums_up
+from landbridge.passes.lower.cost import SHARED_WINDOWS
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import Walk, walk_of
@@ -21,11 +22,6 @@ from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least
-
-#: The widest window whose iterations are unrolled.
-WIDEST_WINDOW = 7
-#: Too few rows to hide the latency of additions; partial sums are used instead.
-_FEW_ROWS = 4
 
 
 @record(frozen=True)
@@ -131,7 +127,7 @@ def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequen
         return None
     extent, reads = nest.dims[m_dim].extent, _reads(main)
     moving = [r for r in reads if r.varies(m_dim)]
-    if len(reads) < 2 or not moving or (isinstance(extent, int) and extent <= _FEW_ROWS):
+    if len(reads) < 2 or not moving or (isinstance(extent, int) and extent <= SHARED_WINDOWS.few_rows):
         return None
     if any(r.varies(lane) for r in reads if r not in moving) or not all(r.uses(lane) for r in moving):
         return None
@@ -150,7 +146,7 @@ def overlap_of_rows(main: Stage, lane: int, m_dim: int | None, last: int, extent
     None if there is none.
     """
     reads = _reads(main)
-    if m_dim is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
+    if m_dim is None or not isinstance(extent, int) or not 1 < extent <= SHARED_WINDOWS.iterations:
         return None
     if not all(r.index.coeff(lane) for r in reads) or any(r.index.nonlinear_in(last) for r in reads):
         return None
@@ -225,6 +221,6 @@ def _reads(main: Stage) -> list[ElementAccess]:
 def _unrollable(nest: Nest, d: int) -> int | None:
     """Returns the iterations of loop ``d`` if all of them may be unrolled as a window, else None."""
     extent = nest.dims[d].extent
-    if not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
+    if not isinstance(extent, int) or not 1 < extent <= SHARED_WINDOWS.iterations:
         return None
     return None if any(d in (b.inner, b.outer) for b in nest.bounds) else extent
