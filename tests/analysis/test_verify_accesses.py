@@ -18,8 +18,8 @@ import landbridge as lb
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import Peeling, RowPadding
 from landbridge.passes.lower.reduction import Reduction
 
 
@@ -373,6 +373,6 @@ def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str,
 
 
 def test_a_row_taken_for_an_inner_one_is_found(monkeypatch: Any) -> None:
-    monkeypatch.setattr(Padding, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.m_runs])
+    monkeypatch.setattr(Peeling, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.m_runs])
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24, channels=16), "llvm")  # whose rows are a row's points

@@ -13,7 +13,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.copied_columns import CopiedColumns, copied_columns
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.operands import RowPadding
+from landbridge.passes.lower.peeling import RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.strided_columns import FEWEST_ROWS

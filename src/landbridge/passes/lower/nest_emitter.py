@@ -13,13 +13,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.guards import RowEdges
 from landbridge.passes.lower.nest import Nest, Register
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import Peeling, RowPadding
 from landbridge.passes.lower.reduction import Reduction
 from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.rolled_rows import rolls_rows, rows_together
-from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter
@@ -57,9 +57,9 @@ class NestEmitter:
         self, code: Code, nest: Nest, sched: Schedule, buffers: Mapping[SSAValue, SSAValue], env: dict[int, Index]
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
-        self._padding = Padding(nest, sched)
+        self._peeling = Peeling(nest, sched)
         self.operands = Operands(code, sched, buffers, self.env)
-        self.row_tiles = self._padding.row_tiles()
+        self.row_tiles = self._peeling.row_tiles()
         #: Memory for the sums of a tile, by the output of the reduction.
         self._memories: dict[int, SSAValue] = {}
 
@@ -98,7 +98,7 @@ class NestEmitter:
         code, lanes, conditions = self.code, self.operands.lanes, []
         if self.sched.lane is None or self.sched.lane != self.sched.n_dim:
             return None
-        for g in self._padding.lane_guards:
+        for g in self._peeling.lane_guards:
             low: Index = g.index.const
             span: Extent = 0
             for d, c in g.index.coeffs.items():
@@ -131,7 +131,7 @@ class NestEmitter:
         code.when(code.at_most(run.tile * lanes, left), lambda: emit(0), lambda: emit(left))
 
     def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, n_part: _NPart) -> None:
-        edges = self._padding.open_edges(run)
+        edges = self._peeling.open_edges(run)
         if run.last is None:
             if edges:
                 self._once_each(run, edges, n_part)
@@ -155,12 +155,12 @@ class NestEmitter:
         else:
             self.code.when(self.code.at_most(enough, m_extent), in_tiles, one_by_one)
 
-    def _with_edges(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
+    def _with_edges(self, run: Run, edges: RowEdges, n_part: _NPart) -> None:
         """Emit all tiles of an open number of rows: the first and the last test padding row by row at compile time, all
         others are inside.
         """
         assert run.last is not None
-        if self._padding.edge_iterations(run) is not None:
+        if self._peeling.peeled_iterations(run) is not None:
             self._tiles(run, RowPadding.EDGES, 0, run.count, n_part)
             return
         between = replace(run, last=run.last - edges.last)
@@ -171,7 +171,7 @@ class NestEmitter:
         )
         self.tile(n_part.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
 
-    def _once_each(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
+    def _once_each(self, run: Run, edges: RowEdges, n_part: _NPart) -> None:
         """Emit all tiles of an open number of rows that must not overlap.
 
         The first tile, unless it contains padded rows of the other end, tests padding at compile time. The other tiles
@@ -194,8 +194,8 @@ class NestEmitter:
         code = self.code
         # not for the rows left over: they are few, and most of them are at the edge
         tested = run.leads and padding is RowPadding.TESTED
-        limits = self._padding.row_limits(run.tile) if tested else []
-        edges = self._padding.edge_iterations(run) if padding is RowPadding.EDGES else None
+        limits = self._peeling.row_limits(run.tile) if tested else []
+        edges = self._peeling.peeled_iterations(run) if padding is RowPadding.EDGES else None
 
         def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
             def emit(active: Index) -> None:
@@ -248,7 +248,7 @@ class NestEmitter:
             ScanEmitter(self.code, self.nest, self.sched, self.operands, t).emit()
             return
         if self.nest.reduction is not None:
-            reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
+            reduction = Reduction(self.code, self.nest, self.sched, self._peeling, self.operands, t)
             if self._has_rows_for_lanes(t):
                 self._along_rows(t, reduction.emit_along_rows())
                 return

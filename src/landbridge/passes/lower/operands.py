@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from enum import Enum
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
@@ -15,31 +14,18 @@ from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.between_lanes import step_between
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
-from landbridge.passes.lower.edge_iterations import EdgeIterations
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.peeling import PeeledIterations, RowPadding
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.transposed import gathered
 from landbridge.passes.lower.transposed_blocks import Location, Shift, TransposedBlocks
 from landbridge.records import record
 from landbridge.sizes.size import Extent
-
-
-class RowPadding(Enum):
-    """What is known at compile time of the guards that depend on a tile's rows."""
-
-    TESTED = 0
-    """Nothing: each guard is tested at every read."""
-    INSIDE = 1
-    """All of them hold."""
-    BY_ITERATION = 2
-    """They are known for each row and iteration of a reduction loop."""
-    EDGES = 3
-    """All of them hold except in some iterations of the first and of the last tile."""
 
 
 @record(frozen=True)
@@ -62,7 +48,7 @@ class Tile:
     padding: RowPadding = RowPadding.TESTED
     inside: bool = False
     first_new: Index | None = None
-    edges: EdgeIterations | None = None
+    edges: PeeledIterations | None = None
 
 
 class Operands:

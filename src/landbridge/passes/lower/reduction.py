@@ -20,12 +20,11 @@ from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index, vector_type
 from landbridge.passes.lower.combiners import combiner, fold, identity
-from landbridge.passes.lower.edge_iterations import EdgeIterations, IterationRows, edge_bounds
 from landbridge.passes.lower.lane_folds import LaneFolds, vector_lanes
 from landbridge.passes.lower.merged_iterations import walks_as_one
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import PeeledIterations, Peeling, Piece, RowPadding
 from landbridge.passes.lower.reduction_iterations import ReductionIterations, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
@@ -66,19 +65,19 @@ class Reduction:
         code: Code,
         nest: Nest,
         sched: Schedule,
-        padding: Padding,
+        peeling: Peeling,
         operands: Operands,
         tile: Tile,
         lows: Mapping[int, Extent] = MappingProxyType({}),
         block: SumBlock | None = None,
     ) -> None:
-        self._innermost = ReductionIterations(code, nest, sched, padding, operands, tile, prefetches=block is None)
+        self._innermost = ReductionIterations(code, nest, sched, peeling, operands, tile, prefetches=block is None)
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
-        self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
+        self.peeling, self.env, self._lanes = peeling, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
         self._has_prefetched = False  # whether the columns of the loops being emitted are prefetched already
         self._whole: int | None = None  # a loop over tiles in which no iteration has the partial last tile
-        self._settled = padding.settled_by_tile(tile.padding)
+        self._settled = peeling.settled_by_tile(tile.padding)
         self._row_folds: LaneFolds | None = None
         if sched.horizontal and self._emits_sums_at_once():
             self._row_folds = self._lane_folds()
@@ -170,7 +169,7 @@ class Reduction:
             return False
         if self._block is not None or self._lows or self.nest.dims[lane].extent != sched.unrolled * self._lanes:
             return False
-        return block_of_sums(self.nest, sched, self.padding, self._lows)[0] is None
+        return block_of_sums(self.nest, sched, self.peeling, self._lows)[0] is None
 
     def _from_initial(self, value: SSAValue, lanes: int) -> SSAValue:
         """Returns ``value`` combined with the value with which the sum begins, unless that is neutral; a vector unless
@@ -198,7 +197,7 @@ class Reduction:
         scalar = replace(self.sched, lane=None, horizontal=False, partial_sums=1, unrolled=1)
         operands = Operands(self.code, scalar, self.operands.buffers, self.env)
         lows = {lane: extent - extent % self._lanes}
-        tail = Reduction(self.code, self.nest, scalar, self.padding, operands, self._tile, lows)
+        tail = Reduction(self.code, self.nest, scalar, self.peeling, operands, self._tile, lows)
         return tail._loops(list(self.sched.inner), sums)
 
     def _loops(self, dims: list[int], slots: Slots) -> Slots:
@@ -209,11 +208,11 @@ class Reduction:
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
         before = self._settled
-        if self._tile.padding is RowPadding.BY_ITERATION and self.padding.at_edges(d):
-            self._settled = [*before, *self.padding.settled_by_iteration(d)]
+        if self._tile.padding is RowPadding.BY_ITERATION and self.peeling.at_edges(d):
+            self._settled = [*before, *self.peeling.settled_by_iteration(d)]
             slots = self._iterations(d, rest, slots)
         elif self._tile.edges is not None and self._tile.edges.dim == d:
-            self._settled = [*before, *self.padding.settled_by_iteration(d)]
+            self._settled = [*before, *self.peeling.settled_by_iteration(d)]
             slots = self._with_edges(self._tile.edges, rest, slots)
         else:
             low, high, clipped = self._clip(d, *self._range(d))
@@ -228,7 +227,7 @@ class Reduction:
         assert not isinstance(first, SSAValue)
 
         def inside(iteration: int, m: int) -> bool:
-            return self.padding.row_inside(first + m, d, iteration)
+            return self.peeling.row_inside(first + m, d, iteration)
 
         if not rest and self._innermost.overlap(self.sched.iterations, d) is not None:
             self.env[d] = 0
@@ -244,23 +243,23 @@ class Reduction:
         self.env.pop(d, None)
         return slots
 
-    def _with_edges(self, edges: EdgeIterations, rest: list[int], slots: Slots) -> Slots:
+    def _with_edges(self, edges: PeeledIterations, rest: list[int], slots: Slots) -> Slots:
         """Emit the loop in which rows of the first and the last tile leave out iterations.
 
         These are the iterations before ``low`` and from ``high`` on; in all other tiles these are the bounds of the
         loop.
         """
         code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.m_start
-        low, high = edge_bounds(code, edges, extent, row)
+        low, high = edges.bounds(code, extent, row)
 
-        def at_edge(slots: Slots, parts: Sequence[IterationRows], first: Index, end: Index) -> Slots:
+        def at_edge(slots: Slots, parts: Sequence[Piece], first: Index, end: Index) -> Slots:
             for part in parts:
                 if owned := {k: v for k, v in slots.items() if k[0] in part.rows}:
                     start, stop = code.maximum(first, part.low), code.minimum(end, part.high)
                     slots = {**slots, **self._loop(d, rest, owned, start, stop, 1)}
             return slots
 
-        blocked, _ = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        blocked, _ = block_of_sums(self.nest, self.sched, self.peeling, self._lows)
         as_one = len(rest) == 1 and self.sched.partial_sums == 1 and blocked not in (d, rest[0])
         as_one = as_one and walks_as_one(self.nest, d, rest[0])
         if as_one and self._block is not None:
@@ -327,7 +326,7 @@ class Reduction:
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Emit loop ``d``, block by block if it is the loop that ``sum_blocks`` has chosen."""
-        blocked, iterations = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        blocked, iterations = block_of_sums(self.nest, self.sched, self.peeling, self._lows)
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
         # terms of a step for each accumulator
@@ -399,7 +398,7 @@ class Reduction:
         them.
         """
         clipped: list[Guard] = []
-        if not self.padding.skips:
+        if not self.peeling.skips:
             return low, high, clipped
         code = self.code
         for g in (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards):

@@ -16,8 +16,8 @@ from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import Peeling, RowPadding
 from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, prefetched_rows, streamed_into_l2
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
@@ -40,7 +40,7 @@ class ReductionIterations:
         code: Code,
         nest: Nest,
         sched: Schedule,
-        padding: Padding,
+        peeling: Peeling,
         operands: Operands,
         tile: Tile,
         prefetches: bool,
@@ -49,7 +49,7 @@ class ReductionIterations:
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
-        self.padding, self._tile = padding, tile
+        self.peeling, self._tile = peeling, tile
         self._prefetched = prefetched(nest, sched) if sched.prefetches and prefetches else []
         self._next_rows = prefetched_rows(nest, sched) if prefetches else []
         self._into_l2 = prefetched_into_l2(nest, sched)
@@ -187,12 +187,12 @@ class ReductionIterations:
     def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
         """Emit the iterations of a window that rows of the tile share: each row that is read is folded once."""
         t, operands, result = self._tile, self.operands, dict(slots)
-        by_iteration = t.padding is RowPadding.BY_ITERATION and self.padding.at_edges(window.dim)
-        settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
+        by_iteration = t.padding is RowPadding.BY_ITERATION and self.peeling.at_edges(window.dim)
+        settled = [*settled, *(self.peeling.settled_by_iteration(window.dim) if by_iteration else [])]
 
         def inside(m: int, iteration: int) -> bool:
             assert not isinstance(t.m_start, SSAValue)
-            return self.padding.row_inside(t.m_start + m, window.dim, iteration)
+            return self.peeling.row_inside(t.m_start + m, window.dim, iteration)
 
         for n, users in product(range(t.n_size), window.places(t.m_size)):
             taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_iteration or inside(m, i))]

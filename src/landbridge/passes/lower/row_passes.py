@@ -20,8 +20,8 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Tile
+from landbridge.passes.lower.peeling import Peeling, RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
@@ -67,7 +67,7 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
-    dim, iterations = block_of_sums(nest, sched, Padding(nest, sched))
+    dim, iterations = block_of_sums(nest, sched, Peeling(nest, sched))
     columns = columns_of(nest, sched)
     if dim is None or any(r.index.rest for r in columns):
         return None

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.nest import Nest, Stage
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
@@ -30,7 +30,7 @@ PLAIN_BLOCK = 32
 
 
 def block_of_sums(
-    nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
+    nest: Nest, sched: Schedule, peeling: Peeling, lows: Mapping[int, Extent] = MappingProxyType({})
 ) -> tuple[int | None, int]:
     """Returns the loop of ``nest`` that is cut into blocks and the iterations of a block; None and 0 if its sums are
     short.
@@ -46,7 +46,7 @@ def block_of_sums(
     iterations = {d: _iterations(extent, block) for d, extent in extents.items()}
     below = 1
     for d in reversed(dims):
-        if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
+        if not peeling.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
             return d, _equal_part(iterations[d], max(1, part // below))
         below *= iterations[d]
     return None, 0

@@ -15,8 +15,8 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.column_tasks import ColumnTasks, columns_to_copy, copying_tasks
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.peeled_tiles import peeled_schedules
+from landbridge.passes.lower.peeling import RowPadding
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.scan_schedule import scan_schedule
