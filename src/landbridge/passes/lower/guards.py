@@ -8,12 +8,13 @@ truth, the loop is peeled [index-set splitting], so that the guard is known in e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.combiners import skips_padding
-from landbridge.passes.lower.nest import LoopDim, Nest
+from landbridge.passes.lower.nest import Bound, LoopDim, Nest
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least
 
@@ -113,3 +114,45 @@ def row_edges(nest: Nest, guards: Sequence[RowGuard], m_dim: int | None) -> RowE
         first = max(first, -((g.index.const + ends[0]) // c))
         last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
     return RowEdges(first, last)
+
+
+def bound_guard(bound: Bound) -> Guard:
+    """Returns the guard of a padded tile: its elements exist where ``outer * tile + inner < extent``."""
+    return Guard(Linear(0, {bound.outer: bound.tile, bound.inner: 1}), bound.extent)
+
+
+class KnownRanges:
+    """The ranges of loop indices in the code that is being emitted, and the guards that are known to hold there.
+
+    Facts are scoped lexically: a ``with`` block adds them for the code that is emitted in it.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self._ranges = full_ranges(nest.dims)
+        self._guards = [bound_guard(b) for b in nest.bounds]
+        for g in (g for s in nest.stages for r in s.reads if isinstance(r, ElementAccess) for g in r.guards):
+            if g not in self._guards:
+                self._guards.append(g)
+        self._holding = [g for g in self._guards if truth(g, self._ranges)]
+
+    def holds(self, guard: Guard) -> bool:
+        """Returns whether ``guard`` is known to hold, so that it need not be tested."""
+        return guard in self._holding
+
+    @contextmanager
+    def within(self, dim: int, low: Extent, high: Extent) -> Iterator[None]:
+        """Narrow loop ``dim`` to iterations ``low`` to ``high``, both included."""
+        before = self._ranges[dim]
+        self._ranges[dim] = low, high
+        proved = [g for g in self._guards if g.index.uses(dim) and not self.holds(g) and truth(g, self._ranges)]
+        with self.tested(proved):
+            yield
+        self._ranges[dim] = before
+
+    @contextmanager
+    def tested(self, guards: Sequence[Guard]) -> Iterator[None]:
+        """Let ``guards`` hold, because of the bounds of a loop or a test at run time around the code."""
+        before = self._holding
+        self._holding = [*before, *guards]
+        yield
+        self._holding = before

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import Enum
 from itertools import groupby
 
 from landbridge.passes.lower.access import ElementAccess, Guard
@@ -31,23 +30,11 @@ MAX_EDGE_TILES = 6
 _FEWEST_WITHIN = 8
 
 
-class RowPadding(Enum):
-    """What is known at compile time of the guards that depend on a tile's rows."""
-
-    TESTED = 0
-    """Nothing: each guard is tested at every read."""
-    INSIDE = 1
-    """All of them hold."""
-    BY_ITERATION = 2
-    """They are known for each row and iteration of a reduction loop."""
-    EDGES = 3
-    """All of them hold except in some iterations of the first and of the last tile."""
-
-
 @record(frozen=True)
 class Piece:
-    """Iterations ``low`` to ``high`` of a reduction loop, which only ``rows`` of a tile execute."""
+    """Iterations ``low`` to ``high`` of reduction loop ``dim``, which only ``rows`` of a tile execute."""
 
+    dim: int
     low: int
     high: int
     rows: frozenset[int]
@@ -93,7 +80,7 @@ class Peeling:
     ``skips``: leaving out padded iterations of the reduction changes no result, so that loops are clipped to the
     buffer. ``row_guards``: the guards that depend on the row. ``lane_guards``: those whose result may differ between
     the lanes of a vector. ``inner_rows``: the range of rows all of whose guards hold, if the other tiles are peeled;
-    else None.
+    else None. ``runs``: the runs of row tiles, cut where tiles are peeled.
     """
 
     def __init__(self, nest: Nest, sched: Schedule) -> None:
@@ -102,28 +89,37 @@ class Peeling:
         self.row_guards = row_guards(nest, sched.m_dim, sched.lane)
         self._ranges = full_ranges(nest.dims)
         self.inner_rows = self._inner_rows()
+        peels = [run for run in sched.m_runs if self.inner_rows is not None or self.open_edges(run)]
+        self._peeled = {run: found for run in peels if (found := self._peeled_iterations(run)) is not None}
+        self.runs = [piece for run in sched.m_runs for piece in self._split(run)]
         reads = [r for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)]
         self.lane_guards = list[Guard]()
         for g in (g for r in reads if sched.lane is not None for g in lane_guards(r, sched.lane)):
             if g not in self.lane_guards:
                 self.lane_guards.append(g)
 
-    def row_tiles(self) -> list[tuple[Run, RowPadding]]:
-        """Returns the runs of row tiles, each with what is known of its padding."""
-        runs = list(self._sched.m_runs)
+    def peeled(self, run: Run) -> PeeledIterations | None:
+        """Returns the reduction loop that is peeled for all tiles of ``run``; None if tiles are peeled instead, or
+        nothing is.
+        """
+        return self._peeled.get(run)
+
+    def is_peeled(self, run: Run) -> bool:
+        """Returns whether tiles of ``run`` leave out padded iterations, each in its way."""
+        if self.inner_rows is None:
+            return self.open_edges(run) is not None
+        return run in self._peeled or not all(_is_inside(run, k, self.inner_rows) for k in range(run.count))
+
+    def _split(self, run: Run) -> list[Run]:
+        """Returns ``run``, cut into tiles that are peeled, and runs of tiles all of whose guards hold."""
         span = self.inner_rows
-        if span is None:
-            return [(r, RowPadding.BY_ITERATION if self.open_edges(r) else RowPadding.TESTED) for r in runs]
-        result: list[tuple[Run, RowPadding]] = []
-        for run in runs:
-            if self.peeled_iterations(run) is not None:
-                result.append((run, RowPadding.EDGES))
-                continue
-            for inside, tiles in groupby(range(run.count), key=lambda k: _is_inside(run, k, span)):
-                numbers = list(tiles)
-                pieces = [(numbers[0], len(numbers))] if inside else [(k, 1) for k in numbers]
-                padding = RowPadding.INSIDE if inside else RowPadding.BY_ITERATION
-                result += [(Run(run.start + k * run.tile, n, run.tile, run.mask), padding) for k, n in pieces]
+        if span is None or run in self._peeled:
+            return [run]
+        result: list[Run] = []
+        for inside, tiles in groupby(range(run.count), key=lambda k: _is_inside(run, k, span)):
+            numbers = list(tiles)
+            pieces = [(numbers[0], len(numbers))] if inside else [(k, 1) for k in numbers]
+            result += [Run(run.start + k * run.tile, n, run.tile, run.mask) for k, n in pieces]
         return result
 
     def _inner_rows(self) -> tuple[int, int] | None:
@@ -186,19 +182,15 @@ class Peeling:
         at = self._at({m_dim: row, d: i})
         return all(each.dim != d or truth(each.guard, at) is not False for each in self.row_guards)
 
-    def at_edges(self, d: int) -> bool:
-        """Returns whether edge tiles decide reduction loop ``d`` iteration by iteration."""
-        return any(each.dim == d for each in self.row_guards)
-
-    def settled_by_tile(self, padding: RowPadding) -> list[Guard]:
-        """Returns the guards that hold for every read of a tile because of its rows."""
-        return [each.guard for each in self.row_guards] if padding is RowPadding.INSIDE else []
-
-    def settled_by_iteration(self, d: int) -> list[Guard]:
-        """Returns the guards that hold in an edge tile for the rows and iterations of loop ``d`` for which
-        ``row_inside`` is true.
-        """
+    def guards_of(self, d: int) -> list[Guard]:
+        """Returns the guards that depend on the row and on reduction loop ``d``."""
         return [each.guard for each in self.row_guards if each.dim == d]
+
+    def tile_pieces(self, row: Extent, tile: int) -> tuple[Piece, ...]:
+        """Returns the pieces of all reduction loops of which the ``tile`` rows from ``row`` on may leave out
+        iterations.
+        """
+        return tuple(p for d in {each.dim: None for each in self.row_guards} for p in self.pieces(row, tile, d))
 
     def pieces(self, row: Extent, tile: int, d: int) -> list[Piece]:
         """Returns the pieces of reduction loop ``d`` for the ``tile`` rows from ``row`` on: in each of them the same
@@ -208,9 +200,9 @@ class Peeling:
         """
         iterations = range(self._nest.dims[d].extent)
         rows = [frozenset(m for m in range(tile) if self.row_inside(row + m, d, i)) for i in iterations]
-        return _pieces(rows, 0, len(rows))
+        return _pieces(d, rows, 0, len(rows))
 
-    def peeled_iterations(self, run: Run) -> PeeledIterations | None:
+    def _peeled_iterations(self, run: Run) -> PeeledIterations | None:
         """Returns the reduction loop that is peeled for all tiles of ``run``, if one piece of code serves them.
 
         Returns None if no iterations are left out, or if the run has one tile only.
@@ -268,7 +260,7 @@ class Peeling:
             if isinstance(beyond, Size):
                 return None
             after = max(after, beyond)
-        first, last = tuple(_pieces(low, 0, begin)), tuple(_pieces(high, end, iterations))
+        first, last = tuple(_pieces(d, low, 0, begin)), tuple(_pieces(d, high, end, iterations))
         return PeeledIterations(d, first, last, step, row, before, after)
 
 
@@ -295,10 +287,10 @@ def _rows_of(pieces: Sequence[Piece]) -> list[frozenset[int]]:
     return [piece.rows for piece in pieces for _ in range(piece.low, piece.high)]
 
 
-def _pieces(rows: Sequence[frozenset[int]], low: int, high: int) -> list[Piece]:
-    """Returns iterations ``low`` to ``high`` in pieces that the same rows execute; ``rows`` gives them by iteration."""
+def _pieces(d: int, rows: Sequence[frozenset[int]], low: int, high: int) -> list[Piece]:
+    """Returns iterations ``low`` to ``high`` of loop ``d`` in pieces that the same of ``rows`` execute."""
     found = []
     for taken, iterations in groupby(range(low, high), key=lambda i: rows[i]):
         each = list(iterations)
-        found.append(Piece(each[0], each[-1] + 1, taken))
+        found.append(Piece(d, each[0], each[-1] + 1, taken))
     return found

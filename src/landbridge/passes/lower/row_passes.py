@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -21,7 +20,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Tile
-from landbridge.passes.lower.peeling import Peeling, RowPadding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
@@ -35,8 +34,6 @@ _SCRATCH = 1 << 14
 _FEW_TASKS = 16
 #: With fewer tiles of rows, a block is read too seldom for passes to pay.
 _FEWEST_TILES = 4
-#: Runs of row tiles, each with what is known of its padding.
-Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 
 @record(frozen=True)
@@ -55,7 +52,7 @@ class RowPasses:
     tasks: int
 
 
-def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -> RowPasses | None:
+def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Sequence[Run]) -> RowPasses | None:
     """Returns how ``nest`` is computed block by block over ``m_runs``; None if it should not or cannot be.
 
     It should be if its columns come from beyond L2, or if passes repeat them and L1 does not hold a tile of them.
@@ -67,7 +64,8 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
-    dim, iterations = block_of_sums(nest, sched, Peeling(nest, sched))
+    peeling = Peeling(nest, sched)
+    dim, iterations = block_of_sums(nest, sched, peeling)
     columns = columns_of(nest, sched)
     if dim is None or any(r.index.rest for r in columns):
         return None
@@ -77,10 +75,8 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -
     across = tuple(d for d in sched.outer if not any(r.uses(d) for r in columns))
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
-    enough_tiles = passes * sum(run.count for run, _ in m_runs) >= _FEWEST_TILES
-    at_edges = any(
-        padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs
-    )  # rows cannot be divided into tasks then
+    enough_tiles = passes * sum(run.count for run in m_runs) >= _FEWEST_TILES
+    at_edges = any(peeling.is_peeled(run) for run in m_runs)  # rows cannot be divided into tasks then
     enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.n_runs) >= _FEW_TASKS
     tile = sched.n_runs[0].tile
     fits = nest.dims[sched.m_dim].extent * tile * sched.lanes <= _SCRATCH
@@ -124,7 +120,7 @@ class BlockTasks:
         sched: Schedule,
         how: RowPasses,
         n_run: Run,
-        m_runs: Rows,
+        m_runs: Sequence[Run],
         buffers: dict[SSAValue, SSAValue],
         scratch: SSAValue,
     ) -> None:

@@ -46,7 +46,7 @@ def block_of_sums(
     iterations = {d: _iterations(extent, block) for d, extent in extents.items()}
     below = 1
     for d in reversed(dims):
-        if not peeling.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
+        if not peeling.guards_of(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
             return d, _equal_part(iterations[d], max(1, part // below))
         below *= iterations[d]
     return None, 0
