@@ -38,6 +38,11 @@ def access(index: Linear, *guards: Guard) -> ElementAccess:
     return ElementAccess(prim.inputs[0], index, f32, guards)
 
 
+def nothing_holds(_: Guard) -> bool:
+    """Returns whether a guard is known to hold: none is."""
+    return False
+
+
 def value(x: Linear, copy: tuple[int, int, int]) -> int:
     """Returns the index ``x`` in a copy of the body, if the loops around are at 0."""
     row, column, iteration = copy
@@ -52,7 +57,7 @@ def numbered(numbers: LoadNumbers, a: ElementAccess) -> dict[tuple[int, int, int
 @given(indices, indices)
 def test_loads_are_equal_where_element_and_padding_are(index: Linear, padded: Linear) -> None:
     a = access(index, Guard(padded, 7))
-    found = numbered(LoadNumbers(LOOPS), a)
+    found = numbered(LoadNumbers(LOOPS, nothing_holds), a)
     for one, other in product(COPIES, repeat=2):
         same = all(value(x, one) == value(x, other) for x in (index, padded))
         assert (found[one] == found[other]) is same
@@ -64,14 +69,14 @@ def test_loads_are_equal_where_element_and_padding_are(index: Linear, padded: Li
 def test_guards_that_hold_make_no_difference(index: Linear, padded: Linear) -> None:
     guard = Guard(padded, 7)
     a = access(index, guard)
-    found = numbered(LoadNumbers(LOOPS, [guard]), a)
+    found = numbered(LoadNumbers(LOOPS, lambda g: g is guard), a)
     for one, other in product(COPIES, repeat=2):
         assert (found[one] == found[other]) is (value(index, one) == value(index, other))
 
 
 def test_two_accesses_never_share_a_load() -> None:
     """A stage between them may have stored the element."""
-    index, numbers = Linear(0, {ROWS: 1}), LoadNumbers(LOOPS)
+    index, numbers = Linear(0, {ROWS: 1}), LoadNumbers(LOOPS, nothing_holds)
     one, other = (numbered(numbers, access(index)) for _ in range(2))
     assert not set(one.values()) & set(other.values())
 
@@ -79,7 +84,7 @@ def test_two_accesses_never_share_a_load() -> None:
 @pytest.mark.parametrize("dim", [ROWS, COLUMNS, ITERATIONS])
 def test_copies_along_a_loop_without_known_distance_share_nothing(dim: int) -> None:
     x = Linear(0, {}, ((2, AffineDimExpr(dim)),))  # stands for any expression of the loop
-    found = numbered(LoadNumbers(LOOPS), access(x))
+    found = numbered(LoadNumbers(LOOPS, nothing_holds), access(x))
     at = {copy: copy[dim] for copy in COPIES}
     for one, other in product(COPIES, repeat=2):
         assert (found[one] == found[other]) is (at[one] == at[other])
@@ -90,7 +95,7 @@ def test_iterations_share_no_scalar_that_is_a_memory_operand() -> None:
     """Row 1 reads in iteration 0 what row 0 reads in iteration 1."""
     a = access(Linear(0, {ROWS: 1, ITERATIONS: 1}))
     shared, separate = (
-        numbered(LoadNumbers(LOOPS, lane=COLUMNS, memory_scalars=scalars), a) for scalars in (False, True)
+        numbered(LoadNumbers(LOOPS, nothing_holds, lane=COLUMNS, memory_scalars=scalars), a) for scalars in (False, True)
     )
     assert shared[1, 0, 0] == shared[0, 0, 1] and separate[1, 0, 0] != separate[0, 0, 1]
     assert separate[1, 0, 0] == separate[1, 2, 0]

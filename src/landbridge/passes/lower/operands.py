@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import vector
@@ -16,12 +15,13 @@ from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where, zero
 from landbridge.passes.lower.cost import ELEMENTWISE
-from landbridge.passes.lower.edge_iterations import EdgeIterations
+from landbridge.passes.lower.guards import KnownRanges
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.peeling import PeeledIterations, Piece
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.straight_line import (
@@ -49,28 +49,16 @@ Shift: TypeAlias = tuple[int, Index]
 Copy: TypeAlias = tuple[int, int, tuple[int, int] | None]
 
 
-class RowPadding(Enum):
-    """What is known at compile time of the guards that depend on a tile's rows."""
-
-    TESTED = 0
-    """Nothing: each guard is tested at every read."""
-    INSIDE = 1
-    """All of them hold."""
-    BY_ITERATION = 2
-    """They are known for each row and iteration of a reduction loop."""
-    EDGES = 3
-    """All of them hold except in some iterations of the first and of the last tile."""
-
-
 @record(frozen=True)
 class Tile:
     """A register tile: its first row and column, and their numbers.
 
     Rows count iterations; columns count vectors if they are the lane loop, else iterations. ``m_mask`` and
     ``n_mask`` are the active lanes of the last vector (0 for all); an SSA value is the number of elements left,
-    which may exceed the tile. ``padding`` is what is known of the guards of its rows; ``inside``: no lane is padding.
-    Rows before ``first_new`` were stored by another tile and are not stored again. ``edges``: the iterations that the
-    rows of the first and last tile leave out, for ``RowPadding.EDGES``.
+    which may exceed the tile. Rows before ``first_new`` were stored by another tile and are not stored again.
+
+    Rows may leave out padded iterations of reduction loops. ``pieces``: those of a tile whose first row is known, for
+    each loop; ``peeled``: a loop whose bounds depend on the row.
     """
 
     m_start: Index
@@ -79,14 +67,25 @@ class Tile:
     n_size: int
     m_mask: Index = 0
     n_mask: Index = 0
-    padding: RowPadding = RowPadding.TESTED
-    inside: bool = False
     first_new: Index | None = None
-    edges: EdgeIterations | None = None
+    pieces: tuple[Piece, ...] = ()
+    peeled: PeeledIterations | None = None
+
+    def has_pieces_of(self, d: int) -> bool:
+        """Returns whether ``pieces`` say which iterations of reduction loop ``d`` each row executes."""
+        return any(p.dim == d for p in self.pieces)
+
+    def executes(self, row: int, d: int, iteration: int) -> bool:
+        """Returns whether ``row`` of the tile executes ``iteration`` of reduction loop ``d``, of which it has
+        ``pieces``.
+        """
+        return any(p.dim == d and p.low <= iteration < p.high and row in p.rows for p in self.pieces)
 
 
 class Operands:
-    """Reads and writes elements of tiles. ``env`` holds the indices of the loops around the current code."""
+    """Reads and writes elements of tiles. ``env`` holds the indices of the loops around the current code, and ``known``
+    what is known of them; a padded read tests the other guards.
+    """
 
     def __init__(
         self,
@@ -94,17 +93,17 @@ class Operands:
         sched: Schedule,
         buffers: Mapping[SSAValue, SSAValue],
         env: dict[int, Index],
+        known: KnownRanges,
     ) -> None:
-        self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
+        self.code, self.sched, self.buffers, self.env, self.known = code, sched, buffers, env, known
         self.lanes = sched.lanes if sched.lane is not None else 1
         #: For memory that holds only a part of the elements that its accesses index: the index of the first one.
         self.origins: dict[SSAValue, Index] = {}
         self._loops = tuple(
             None if d is None else Unrolled(d, self.lanes if d == sched.lane else 1) for d in (sched.m_dim, sched.n_dim)
         )
-        #: The guards that hold in the current block, and the value numbers of its loads.
-        self._proved: Collection[Guard] = ()
-        self.numbers = self._numbers_for(())
+        #: The value numbers of the loads of the current block.
+        self.numbers = self._number_block()
         #: What the block has loaded: by number, and vectors that others are picked from by their first number and
         #: position.
         self._loads: dict[LoadNumber | tuple[LoadNumber, int], SSAValue] = {}
@@ -121,16 +120,13 @@ class Operands:
         self._walks: dict[ElementAccess, Walk] = {}
         self._places: dict[Stage, bool] = {}
 
-    def forget(self, proved: Collection[Guard] = ()) -> None:
-        """Start a new block of straight-line code: the loads of other blocks are not visible in it.
-
-        Reads in the block do not test the guards ``proved``, which hold in all of it.
-        """
-        self._proved, self.numbers = proved, self._numbers_for(proved)
+    def forget(self) -> None:
+        """Start a new block of straight-line code: the loads of other blocks are not visible in it."""
+        self.numbers = self._number_block()
         self._loads, self._merged, self._copies, self._collected = dict(self._retained), {}, {}, {}
 
-    def _numbers_for(self, proved: Collection[Guard]) -> LoadNumbers:
-        return LoadNumbers(self._loops, proved, self.sched.lane, memory_scalars=self.sched.iterations == 1)
+    def _number_block(self) -> LoadNumbers:
+        return LoadNumbers(self._loops, self.known.holds, self.sched.lane, memory_scalars=self.sched.iterations == 1)
 
     def merge(self, reads: Iterable[ElementAccess], t: Tile, copies: Sequence[Copy], scalars: int = 0) -> None:
         """Let loads of the current block share vectors: those of ``reads`` in all ``copies`` of the body.
@@ -147,7 +143,7 @@ class Operands:
             match self.walk(a):
                 case Walk.STAYS if scalars:
                     self._merged |= merged_scalars(numbers, scalars)
-                case Walk.STRIDED if all(g in self._proved for g in a.guards):
+                case Walk.STRIDED if all(self.known.holds(g) for g in a.guards):
                     full = [number for number, copy in numbers.items() if self._active(t, *copy[:2]) == 0]
                     self._merged |= interleaved_vectors(full, stride, self.lanes)
                 case Walk.TRANSPOSED:
@@ -253,7 +249,7 @@ class Operands:
     ) -> SSAValue:
         """Returns what ``a`` reads at (m, n) of the tile; loads it unless the block has loaded it already.
 
-        Guards are tested, except those that are proved for the block.
+        Guards are tested, except those that are known to hold.
         """
         number = self.numbers.number(a, (m, n), shift)
         if (found := self._loads.get(number)) is None:
@@ -294,7 +290,7 @@ class Operands:
             where = moved(code, self.where(a, t, *copy), start)
             return code.load_vector(self.buffers[a.buffer], where, a.element, lanes, left)
 
-        return self._checked(a, [g for g in a.guards if g not in self._proved], t, copy, lanes, load)
+        return self._checked(a, [g for g in a.guards if not self.known.holds(g)], t, copy, lanes, load)
 
     def _load_rows(self, row: TransposedRow, t: Tile) -> None:
         """Load the rows of a transposed block: a vector along the rows for each lane."""
@@ -331,7 +327,7 @@ class Operands:
 
     def _load(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None) -> SSAValue:
         """Returns what ``a`` reads at (m, n), loaded by itself: a vector, or one scalar for all lanes."""
-        tested = [g for g in a.guards if g not in self._proved]
+        tested = [g for g in a.guards if not self.known.holds(g)]
         of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
         checks = [g for g in tested if g not in of_lanes]
         along = self.walk(a) in (Walk.ALONG, Walk.STRIDED)
@@ -344,7 +340,7 @@ class Operands:
                 return self.code.load(self.buffers[a.buffer], where, a.element)
             assert self.sched.lane is not None
             step, ends = a.index.coeff(self.sched.lane), None
-            for g in of_lanes if not t.inside else ():
+            for g in of_lanes:
                 assert a.fill is not None
                 ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
             found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._active(t, m, n))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Copy, Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Copy, Operands, Tile
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, prefetched_rows, streamed_into_l2
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
@@ -46,7 +46,7 @@ class ReductionIterations:
         code: Code,
         nest: Nest,
         sched: Schedule,
-        padding: Padding,
+        peeling: Peeling,
         operands: Operands,
         tile: Tile,
         prefetches: bool,
@@ -55,7 +55,7 @@ class ReductionIterations:
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
-        self.padding, self._tile = padding, tile
+        self.peeling, self._tile = peeling, tile
         self._prefetched = prefetched(nest, sched) if sched.prefetches and prefetches else []
         self._next_rows = prefetched_rows(nest, sched) if prefetches else []
         self._into_l2 = prefetched_into_l2(nest, sched)
@@ -75,20 +75,18 @@ class ReductionIterations:
         self,
         slots: Slots,
         iterations: int,
-        settled: Sequence[Guard],
         inside: Callable[[int, int], bool] = lambda iteration, row: True,
         row_done: Callable[[int, Slots], None] | None = None,
     ) -> Slots:
         """Emit ``iterations`` iterations, whose terms go to the partial sums in turn; returns the new accumulators.
 
-        Each iteration is emitted for the rows for which ``inside`` is true. ``settled``: guards that need no test.
-        ``row_done`` is called with each row and the accumulators once those of the row are complete, where rows are
-        read one after the other.
+        Each iteration is emitted for the rows for which ``inside(iteration, row)`` is true. ``row_done`` is called with
+        each row and the accumulators once those of the row are complete, where rows are read one after the other.
         """
         if self.window is not None:
-            return self._window_iterations(self.window, slots, settled)
+            return self._window_iterations(self.window, slots)
         main = self.main
-        self.operands.forget(settled)
+        self.operands.forget()
         result = dict(slots)
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
         between = 1 if last is None else iterations_between(main, self.sched.lane, last)
@@ -196,33 +194,29 @@ class ReductionIterations:
             return shared
         return overlap_of_rows(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
-    def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
+    def _window_iterations(self, window: RowWindow, slots: Slots) -> Slots:
         """Emit the iterations of a window that rows of the tile share: what has one value number is folded once."""
         t, operands, result = self._tile, self.operands, dict(slots)
-        by_iteration = t.padding is RowPadding.BY_ITERATION and self.padding.at_edges(window.dim)
-        settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
-
-        def inside(m: int, iteration: int) -> bool:
-            assert not isinstance(t.m_start, SSAValue)
-            return self.padding.row_inside(t.m_start + m, window.dim, iteration)
+        is_peeled = t.has_pieces_of(window.dim)
 
         def fold_iteration(m: int, n: int, iteration: int) -> SSAValue:
             def read(at: dict[int, int]) -> SSAValue:
-                operands.forget(settled)  # the loads of other iterations
+                operands.forget()  # the loads of other iterations
                 operands.env.update({**at, window.dim: iteration})
                 return operands.read(window.read, t, m, n)
 
             return fold_row(self.code, self.nest, window, operands.lanes, read)
 
-        operands.forget(settled)
-        numbers, folded = operands.numbers, dict[LoadNumber, SSAValue]()
-        for n, (m, iteration) in product(range(t.n_size), window.in_memory_order(t.m_size)):
-            if (m, n, 0, 0) not in slots or (by_iteration and not inside(m, iteration)):
-                continue
-            number = numbers.number(window.read, (m, n), (window.dim, iteration))
-            if number not in folded:
-                folded[number] = fold_iteration(m, n, iteration)
-            result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], folded[number])
+        with operands.known.tested(self.peeling.guards_of(window.dim) if is_peeled else []):
+            operands.forget()
+            numbers, folded = operands.numbers, dict[LoadNumber, SSAValue]()
+            for n, (m, iteration) in product(range(t.n_size), window.in_memory_order(t.m_size)):
+                if (m, n, 0, 0) not in slots or (is_peeled and not t.executes(m, window.dim, iteration)):
+                    continue
+                number = numbers.number(window.read, (m, n), (window.dim, iteration))
+                if number not in folded:
+                    folded[number] = fold_iteration(m, n, iteration)
+                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], folded[number])
         for d in (window.dim, *window.written_out):
             operands.env.pop(d, None)
         operands.forget()

@@ -12,7 +12,7 @@ are lanes of one vector, and vectors with a stride are shuffled from the contigu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
@@ -43,8 +43,8 @@ class Unrolled:
 class LoadNumbers:
     """Numbers the loads of one block.
 
-    ``loops`` are the loops along which the body is repeated. Guards in ``proved`` hold in the whole block; what is read
-    does not depend on them.
+    ``loops`` are the loops along which the body is repeated. ``holds`` returns whether a guard is known to hold in the
+    whole block; what is read does not depend on such guards.
 
     ``memory_scalars``: a scalar for all lanes of ``lane`` is a memory operand of what computes with it, and takes no
     register. Iterations then do not share scalars, which would stay in registers from one to the next.
@@ -53,12 +53,12 @@ class LoadNumbers:
     def __init__(
         self,
         loops: tuple[Unrolled | None, ...],
-        proved: Collection[Guard] = (),
+        holds: Callable[[Guard], bool],
         lane: int | None = None,
         *,
         memory_scalars: bool = False,
     ) -> None:
-        self._loops, self._proved, self._lane, self._memory_scalars = loops, proved, lane, memory_scalars
+        self._loops, self._holds, self._lane, self._memory_scalars = loops, holds, lane, memory_scalars
         self._forms: dict[tuple[ElementAccess, int | None], _Form] = {}
 
     def number(self, a: ElementAccess, copy: tuple[int, ...], shift: tuple[int, int] | None) -> LoadNumber:
@@ -76,7 +76,7 @@ class LoadNumbers:
         return LoadNumber(a, (*tests, *[at[k] for k in form.separate]), offset)
 
     def _form(self, a: ElementAccess, loop: int | None) -> _Form:
-        indices = [a.index, *(g.index for g in a.guards if g not in self._proved)]
+        indices = [a.index, *(g.index for g in a.guards if not self._holds(g))]
         loops = [*self._loops, None if loop is None else Unrolled(loop)]
         is_scalar = self._memory_scalars and self._lane is not None and not a.varies(self._lane)
         separate = tuple(

@@ -7,6 +7,8 @@ chain of additions is longer than without blocks (``sum_blocks.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
@@ -15,7 +17,7 @@ from landbridge.passes.lower.combiners import fold, identity
 from landbridge.passes.lower.cost import MEMORY_ORDER, SUM_ORDER
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.row_passes import Rows, columns_of
+from landbridge.passes.lower.row_passes import columns_of
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.streaming_tile import streaming_tile
@@ -59,7 +61,7 @@ class StreamedTasks:
         nest: Nest,
         sched: Schedule,
         how: Streaming,
-        m_runs: Rows,
+        m_runs: Sequence[Run],
         buffers: dict[SSAValue, SSAValue],
     ) -> None:
         assert sched.m_dim is not None and nest.reduction is not None

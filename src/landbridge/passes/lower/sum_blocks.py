@@ -15,13 +15,13 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import Nest, Stage
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
 
 def block_of_sums(
-    nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
+    nest: Nest, sched: Schedule, peeling: Peeling, lows: Mapping[int, Extent] = MappingProxyType({})
 ) -> tuple[int | None, int]:
     """Returns the loop of ``nest`` that is cut into blocks and the iterations of a block; None and 0 if its sums are
     short.
@@ -37,7 +37,7 @@ def block_of_sums(
     iterations = {d: _iterations(extent, block) for d, extent in extents.items()}
     below = 1
     for d in reversed(dims):
-        if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
+        if not peeling.guards_of(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
             return d, _equal_part(iterations[d], max(1, part // below))
         below *= iterations[d]
     return None, 0

@@ -16,7 +16,7 @@ from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.nest import build_nests
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.schedule import VectorUnit
 
 from .kernels import Array, run_prim
@@ -95,7 +95,7 @@ def test_padding_that_changes_nothing_is_left_out(case: str) -> None:
     )
     windows(prim, fill, init, body)
     (nest,) = build_nests(view_prim(prim.finish()))
-    assert Padding(nest, schedule(nest, VectorUnit(32, 16))).skips
+    assert Peeling(nest, schedule(nest, VectorUnit(32, 16))).skips
 
 
 #: Rows, taps along them, stride, and padding of rows before and behind: a last tile that is short, shared or alone,
