@@ -9,8 +9,6 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from xdsl.dialects import vector
 
 import landbridge as lb
@@ -20,9 +18,9 @@ from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import build_nests
-from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.passes.lower.windows import Window
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim
@@ -197,22 +195,10 @@ def test_numbers_of_a_window_are_loaded_once_for_rows_and_iterations() -> None:
     function = prim.finish()
     (nest,) = build_nests(view_prim(function))
     sched = schedule(nest, NEON)
-    assert sched.scalars == NumberWindow(2, 3, 4) and sched.iterations == 3
+    assert sched.scalars == Window(sched.inner[-1], 3, 2, 4) and sched.iterations == 3
     assert schedule(nest, VectorUnit(16, 32)).scalars is None
     rows, columns = sched.m_runs[0].tile, max(r.tile for r in sched.n_runs)
     assert rows * columns + sched.scalars.extra_registers(rows, columns) <= NEON.registers
-
-
-@given(stride=st.integers(1, 6), iterations=st.integers(2, 7), data=st.data())
-def test_no_number_outside_what_is_read_is_loaded(stride: int, iterations: int, data: st.DataObject) -> None:
-    window = NumberWindow(stride, iterations, 4)
-    first, last = sorted(data.draw(st.tuples(st.integers(0, 13), st.integers(0, 13))))
-    places = window.places([(row, iteration) for row in range(first, last + 1) for iteration in range(iterations)])
-    for at in places:
-        piece = window.piece(at, places)
-        assert at in piece and len(piece) in (1, 4)
-        assert places.start <= piece.start and piece.stop <= places.stop
-    assert len({window.piece(at, places) for at in places}) <= max(window.vectors(last - first + 1), 3)
 
 
 @pytest.mark.parametrize("channels", [5, 9, 129])

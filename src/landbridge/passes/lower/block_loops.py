@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.vector_window import vector_window
+from landbridge.passes.lower.windows import vector_window
 from landbridge.sizes.size import Extent, expected_size
 from landbridge.targets.machine import CpuCore
 

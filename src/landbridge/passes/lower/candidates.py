@@ -21,7 +21,6 @@ from landbridge.passes.lower.block_loops import (
 )
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.cost import ELEMENTWISE, REGISTER_TILE, SUM_ORDER
-from landbridge.passes.lower.grouped_iterations import grouped_iterations
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_choice import (
     choose_copied_lane,
@@ -34,7 +33,6 @@ from landbridge.passes.lower.lane_choice import (
 )
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest, body_size, takes_many, widest_bytes
-from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import TileSpace, best_block, weighed_blocks
 from landbridge.passes.lower.retained_columns import retained_columns, retaining_tile
 from landbridge.passes.lower.row_cut import RowCut, open_end, row_cut, tiles_along
@@ -45,7 +43,7 @@ from landbridge.passes.lower.schedule import Schedule, VectorUnit, multiplies_ve
 from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied
 from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes, unrolled_in_short_loops
-from landbridge.passes.lower.vector_window import VectorWindow, vector_window
+from landbridge.passes.lower.windows import Window, grouped_iterations, scalar_window, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Extent, expected_size
 
@@ -97,8 +95,8 @@ class TileLoops:
     windows: bool
     rows_are_lanes: bool
     iterations: int = 1
-    scalars: NumberWindow | None = None
-    vectors: VectorWindow | None = None
+    scalars: Window | None = None
+    vectors: Window | None = None
 
     @property
     def n_extent(self) -> Extent:
@@ -205,7 +203,7 @@ def _tile_loops(
     iterations, scalars = 1, None
     if machine.by_lane and not horizontal and not shared and not along.copied:
         iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
-        scalars = number_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
+        scalars = scalar_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
         iterations = iterations if scalars is None else scalars.iterations
     inner = reductions
     if vectors is not None:

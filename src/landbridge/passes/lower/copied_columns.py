@@ -21,7 +21,6 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.passes.lower.transposed_blocks import TransposedBlocks
 from landbridge.records import record
 
 
@@ -85,20 +84,19 @@ def _copy_transposed(
     """Copy column ``n``, whose memory is contiguous along the last reduction loop, by transposing blocks of ``lanes``
     iterations.
     """
-    operands, sched = emitter.operands, emitter.sched
-    last, lanes = sched.inner[-1], operands.lanes
+    operands, lanes, last = emitter.operands, emitter.operands.lanes, emitter.sched.inner[-1]
     extent = emitter.nest.dims[last].extent
     assert isinstance(extent, int)  # copied columns have no open extents
-    blocks = TransposedBlocks(code, _lane_of(sched), lanes, last)
-    active = tile.n_mask if n == tile.n_size - 1 else 0
 
     def block(first: Index, count: int) -> None:
         operands.env[last] = first
-        loaded = blocks.load(
-            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, active
-        )
-        for i, vector in enumerate(loaded[:count]):
-            code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n, (last, i)), lanes, 0)
+        operands.forget()
+        copies = [(0, n, (last, i)) for i in range(count)]
+        operands.merge([read], tile, copies)
+        for each in copies:
+            vector = operands.read(read, tile, *each)
+            code.store_vector(vector, copy.buffer, operands.where(copy, tile, *each), lanes, 0)
+        operands.forget()
         del operands.env[last]
 
     def whole(first: SSAValue, _: list[SSAValue]) -> list[SSAValue]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
@@ -10,10 +11,10 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import ElementAccess, Linear
-from landbridge.passes.lower.between_lanes import step_between
+from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
-from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.code import Code, Index, Where, zero
+from landbridge.passes.lower.cost import ELEMENTWISE
 from landbridge.passes.lower.guards import KnownRanges
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
@@ -23,11 +24,29 @@ from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.peeling import PeeledIterations, Piece
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.passes.lower.straight_line import LoadNumbers, Unrolled
-from landbridge.passes.lower.transposed import gathered
-from landbridge.passes.lower.transposed_blocks import Location, Shift, TransposedBlocks
+from landbridge.passes.lower.straight_line import (
+    LoadNumber,
+    LoadNumbers,
+    Picked,
+    TransposedRow,
+    Unrolled,
+    interleaved_vectors,
+    merged_scalars,
+    transposed_rows,
+)
+from landbridge.passes.lower.transposed import (
+    gathered,
+    interleaved,
+    load_transposed,
+    store_transposed,
+)
 from landbridge.records import record
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, same
+
+#: A loop, and an offset that is added to its index.
+Shift: TypeAlias = tuple[int, Index]
+#: A copy of an unrolled body: the row and column of its tile, and how far a loop has moved on in its iteration.
+Copy: TypeAlias = tuple[int, int, tuple[int, int] | None]
 
 
 @record(frozen=True)
@@ -83,13 +102,18 @@ class Operands:
         self._loops = tuple(
             None if d is None else Unrolled(d, self.lanes if d == sched.lane else 1) for d in (sched.m_dim, sched.n_dim)
         )
-        self._numbers = LoadNumbers(self._loops, known.holds)
-        self._loads: dict[tuple[object, ...], SSAValue] = {}
+        #: The value numbers of the loads of the current block.
+        self.numbers = self._number_block()
+        #: What the block has loaded: by number, and vectors that others are picked from by their first number and
+        #: position.
+        self._loads: dict[LoadNumber | tuple[LoadNumber, int], SSAValue] = {}
         #: Loads before a loop, which all of its iterations use.
-        self._retained: dict[tuple[object, ...], SSAValue] = {}
-        #: Transposed blocks that were loaded, or are collected for a store, by access and column: a vector for each
-        #: row.
-        self._blocks: dict[tuple[ElementAccess, int], list[SSAValue]] = {}
+        self._retained: dict[LoadNumber | tuple[LoadNumber, int], SSAValue] = {}
+        #: How loads of the block are merged, and the copy of the body that has each of their numbers.
+        self._merged: dict[LoadNumber, Picked | TransposedRow] = {}
+        self._copies: dict[LoadNumber, Copy] = {}
+        #: Rows of a transposed block that are collected for a store, by access and column.
+        self._collected: dict[tuple[ElementAccess, int], list[SSAValue]] = {}
         #: The elements of an incomplete pixel, by the access that writes them.
         self._lanes: dict[ElementAccess, list[SSAValue]] = {}
         #: Cached facts about accesses and stages.
@@ -98,8 +122,35 @@ class Operands:
 
     def forget(self) -> None:
         """Start a new block of straight-line code: the loads of other blocks are not visible in it."""
-        self._numbers = LoadNumbers(self._loops, self.known.holds)
-        self._loads, self._blocks = dict(self._retained), {}
+        self.numbers = self._number_block()
+        self._loads, self._merged, self._copies, self._collected = dict(self._retained), {}, {}, {}
+
+    def _number_block(self) -> LoadNumbers:
+        return LoadNumbers(self._loops, self.known.holds, self.sched.lane, memory_scalars=self.sched.iterations == 1)
+
+    def merge(self, reads: Iterable[ElementAccess], t: Tile, copies: Sequence[Copy], scalars: int = 0) -> None:
+        """Let loads of the current block share vectors: those of ``reads`` in all ``copies`` of the body.
+
+        Scalars become lanes of vectors of ``scalars`` if that is not 0, and vectors with a stride are shuffled from
+        contiguous ones.
+        """
+        for a in reads:
+            if is_image(self.buffers[a.buffer].type):
+                continue
+            numbers = {self.numbers.number(a, (m, n), shift): (m, n, shift) for m, n, shift in reversed(copies)}
+            self._copies |= numbers
+            stride = 0 if self.sched.lane is None else a.index.coeff(self.sched.lane)
+            match self.walk(a):
+                case Walk.STAYS if scalars:
+                    self._merged |= merged_scalars(numbers, scalars)
+                case Walk.STRIDED if all(self.known.holds(g) for g in a.guards):
+                    full = [number for number, copy in numbers.items() if self._active(t, *copy[:2]) == 0]
+                    self._merged |= interleaved_vectors(full, stride, self.lanes)
+                case Walk.TRANSPOSED:
+                    if self._is_dense(a, len(numbers)):
+                        self._merged |= interleaved_vectors(numbers, len(numbers), self.lanes)
+                    else:
+                        self._merged |= transposed_rows(numbers)
 
     def retain(self) -> None:
         """Let ``forget`` keep the loads that were made since it was called last, until ``release``."""
@@ -125,17 +176,23 @@ class Operands:
             return 0, 0
         return self.env[d], 0
 
-    def index(self, x: Linear, t: Tile, m: int, n: int, shift: Shift | None = None) -> Index:
+    def index(self, x: Linear, t: Tile, m: int, n: int, shift: Shift | None = None, lane: Index = 0) -> Index:
+        """Returns ``x`` at element (m, n) of the tile, ``lane`` lanes further on."""
         code = self.code
         base: Index = 0
         distance: Extent = 0
+        shifts = [] if shift is None else [shift]
+        if self.sched.lane is not None and not (isinstance(lane, int) and lane == 0):
+            shifts.append((self.sched.lane, lane))
 
         def shifted(d: int) -> tuple[Index, Extent]:
+            start: Index
+            offset: Extent
             start, offset = self._dim(d, t, m, n)
-            if shift is None or shift[0] != d:
-                return start, offset
-            by = shift[1]
-            return (code.add(start, by), offset) if isinstance(by, SSAValue) else (start, offset + by)
+            for loop, by in shifts:
+                if loop == d:
+                    start, offset = (code.add(start, by), offset) if isinstance(by, SSAValue) else (start, offset + by)
+            return start, offset
 
         for d, c in x.coeffs.items():
             start, offset = shifted(d)
@@ -150,13 +207,13 @@ class Operands:
         # Last, as all rows and columns share the constant, which may be a word; their distances are immediate operands.
         return code.add(code.add(base, x.const), distance)
 
-    def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None) -> Where:
-        """Returns the location of an access: its element, or row and column."""
+    def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None, lane: Index = 0) -> Where:
+        """Returns the location of an access, ``lane`` lanes further on: its element, or row and column."""
         if not in_rows(a.buffer.type):
-            at = self.index(a.index, t, m, n, shift)
+            at = self.index(a.index, t, m, n, shift, lane)
             return self.code.add(at, self.code.mul(self.origins.get(a.buffer, 0), -1))
         row, column = split(a.index)
-        return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
+        return self.index(row, t, m, n, shift, lane), self.index(column, t, m, n, shift, lane)
 
     def _active(self, t: Tile, m: int, n: int) -> Index:
         """Returns the active lanes of the vector at (m, n), 0 for all; an SSA value may be more than all, or
@@ -172,20 +229,15 @@ class Operands:
 
     def walk(self, a: ElementAccess) -> Walk:
         """Returns how ``a`` moves along the lanes."""
-        if self.sched.lane is None:
+        sched = self.sched
+        if sched.lane is None:
             return Walk.STAYS
         if (known := self._walks.get(a)) is None:
-            walk = walk_of(a, self.sched.lane, self.sched.m_dim if self.sched.transposed else None)
+            contiguous = sched.m_dim if sched.transposed else sched.inner[-1] if sched.copied else None
+            walk = walk_of(a, sched.lane, contiguous)
             assert walk is not None, "a lane that no vector follows"
             known = self._walks[a] = walk
         return known
-
-    def _transposed(self) -> TransposedBlocks:
-        assert self.sched.lane is not None and self.sched.m_dim is not None
-        return TransposedBlocks(self.code, self.sched.lane, self.lanes, self.sched.m_dim)
-
-    def _location(self, a: ElementAccess, t: Tile, n: int) -> Location:
-        return lambda shift: self.where(a, t, 0, n, shift)
 
     def read(
         self,
@@ -194,120 +246,121 @@ class Operands:
         m: int,
         n: int,
         shift: tuple[int, int] | None = None,
-        together: int = 0,
-        between: int = 1,
     ) -> SSAValue:
         """Returns what ``a`` reads at (m, n) of the tile; loads it unless the block has loaded it already.
 
-        Guards are tested, except those that are known to hold. ``together`` > 0: returns a vector of so many contiguous
-        scalars, if ``a`` reads one for all lanes. ``between``: so many iterations of the shifted loop are emitted in a
-        row; those that read elements between each other's lanes share their vectors.
+        Guards are tested, except those that are known to hold.
         """
-        if self.walk(a) is Walk.TRANSPOSED:
-            if (a, n) not in self._blocks:
-                self._blocks[a, n] = self._transposed().load(
-                    a, self.buffers[a.buffer], self._location(a, t, n), t.m_size, self._active(t, 0, n)
-                )
-            return self._blocks[a, n][m]
-        key = self._numbers.number(a, (m, n), shift)
-        if (found := self._loads.get(key)) is None:
-            if shift is not None and self._shares(a, t, m, n, shift[0], between):
-                found = self._between_lanes(a, t, m, n, shift, between)
-            else:
-                found = self._load(a, t, m, n, shift, together)
-            self._loads[key] = found
+        number = self.numbers.number(a, (m, n), shift)
+        if (found := self._loads.get(number)) is None:
+            if self.walk(a) is Walk.TRANSPOSED and number not in self._merged:
+                self.merge([a], t, [(row, n, shift) for row in range(t.m_size)])
+            merged = self._merged.get(number)
+            if isinstance(merged, TransposedRow):
+                self._load_rows(merged, t)
+                return self._loads[number]
+            found = self._load(a, t, m, n, shift) if merged is None else self._pick(merged, t)
+            self._loads[number] = found
         return found
 
-    def _shares(self, a: ElementAccess, t: Tile, m: int, n: int, loop: int, between: int) -> bool:
-        """Returns whether ``between`` iterations of ``loop`` read the same vectors at (m, n)."""
-        if (
-            between == 1
-            or self.sched.lane is None
-            or self._active(t, m, n) != 0
-            or is_image(self.buffers[a.buffer].type)
-        ):
-            return False
-        return step_between(a, self.sched.lane, loop) == between
-
-    def _between_lanes(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], between: int
-    ) -> SSAValue:
-        """Returns the vector of an iteration, picked from vectors that ``between`` iterations share and that are loaded
-        once.
-
-        Nothing is loaded that these iterations do not read.
-        """
-        loop, iteration = shift
-        first = iteration - iteration % between
-        where, buffer = self.where(a, t, m, n, (loop, first)), self.buffers[a.buffer]
+    def _pick(self, picked: Picked, t: Tile) -> SSAValue:
+        """Returns lanes of vectors that several loads share."""
+        a, lanes, copy = picked.first.access, picked.length, self._copies[picked.first]
         parts = []
-        for part in range(between):
-            key = (a, "between", m, n, first, part)
+        for part in range(picked.count):
+            key = picked.first, part
             if key not in self._loads:
-                at = moved(self.code, where, part * self.lanes)
-                self._loads[key] = self.code.load_vector(buffer, at, a.element, self.lanes, 0)
+                self._loads[key] = self._load_part(picked, part, t, copy)
             parts.append(self._loads[key])
-        places = [divmod(iteration % between + between * i, self.lanes) for i in range(self.lanes)]
-        return gathered(self.code, parts, places)
+        if len(picked.lanes) == 1:
+            return self.code.add_op(vector.ExtractOp(parts[0], picked.lanes, a.element))
+        return gathered(self.code, parts, [divmod(lane, lanes) for lane in picked.lanes])
 
-    def read_lane(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int) -> SSAValue:
-        """Returns the scalar that ``read`` returns, taken from a vector of the scalars of ``lanes`` iterations of the
-        shifted loop.
+    def _load_part(self, picked: Picked, part: int, t: Tile, copy: Copy) -> SSAValue:
+        """Returns contiguous vector ``part`` of those that several loads share; of a last column only the elements that
+        its active lanes read.
         """
-        loop, iteration = shift
-        return self._lane_of(self.read(a, t, m, n, (loop, iteration - iteration % lanes), lanes), iteration % lanes, a)
+        a, code, lanes, start = picked.first.access, self.code, picked.length, part * picked.length
+        active = 0 if len(picked.lanes) == 1 else self._active(t, *copy[:2])
+        left = self._elements_left(active, picked.count, start)
+        if left is None:
+            return code.splat(zero(a.element), a.element, lanes)
 
-    def read_number(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], places: range) -> SSAValue:
-        """Returns the scalar that ``read`` returns, taken from a vector of elements ``places`` of the window that rows
-        share.
+        def load() -> SSAValue:
+            where = moved(code, self.where(a, t, *copy), start)
+            return code.load_vector(self.buffers[a.buffer], where, a.element, lanes, left)
+
+        return self._checked(a, [g for g in a.guards if not self.known.holds(g)], t, copy, lanes, load)
+
+    def _load_rows(self, row: TransposedRow, t: Tile) -> None:
+        """Load the rows of a transposed block: a vector along the rows for each lane."""
+        a, (m, n, shift) = row.first.access, self._copies[row.first]
+        places = [self.where(a, t, m, n, shift, lane) for lane in self._lanes_of_block(self._active(t, m, n))]
+        loaded = load_transposed(self.code, self.buffers[a.buffer], places, a.element, row.count, self.lanes)
+        for i, value in enumerate(loaded[: row.count]):
+            self._loads[row.first._replace(offset=row.first.offset + i)] = value
+
+    def _elements_left(self, active: Index, stride: int, start: int) -> Index | None:
+        """Returns how many elements of a vector that begins with element ``start`` belong to ``active`` lanes of
+        ``stride`` elements each: 0 for all, None for none.
         """
-        window, (loop, iteration) = self.sched.scalars, shift
-        assert window is not None
-        at = m * window.stride + iteration
-        piece = window.piece(at, places)
-        scalars = self.read(a, t, 0, n, (loop, piece.start), len(piece) if len(piece) > 1 else 0)
-        return self._lane_of(scalars, at - piece.start, a) if len(piece) > 1 else scalars
+        if not isinstance(active, int):
+            return self.code.add(self.code.mul(active, stride), -start)
+        left = active * stride - start
+        if not active or left >= self.lanes:
+            return 0
+        return left if left > 0 else None
 
-    def _lane_of(self, scalars: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
-        key = (scalars, lane)
-        if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self.code.add_op(vector.ExtractOp(scalars, [lane], a.element))
-        return found
+    def _is_dense(self, a: ElementAccess, count: int) -> bool:
+        """Returns whether ``count`` rows of each lane directly follow those of the lane before, and are few enough to
+        be shuffled from contiguous vectors.
+        """
+        assert self.sched.lane is not None
+        return count <= ELEMENTWISE.parted_rows and same(a.index.coeff(self.sched.lane), count) is True
 
-    def _load(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, together: int
-    ) -> SSAValue:
+    def _lanes_of_block(self, active: Index) -> list[Index]:
+        """Returns the active lanes of a transposed block; if their number is open, the others are the last one."""
+        if isinstance(active, int):
+            return list(range(active or self.lanes))
+        last = self.code.add(active, -1)
+        return [self.code.minimum(last, at) for at in range(self.lanes)]
+
+    def _load(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None) -> SSAValue:
+        """Returns what ``a`` reads at (m, n), loaded by itself: a vector, or one scalar for all lanes."""
         tested = [g for g in a.guards if not self.known.holds(g)]
         of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
         checks = [g for g in tested if g not in of_lanes]
         along = self.walk(a) in (Walk.ALONG, Walk.STRIDED)
-        lanes = self.lanes if along else together
 
         def plain() -> SSAValue:
             if is_image(self.buffers[a.buffer].type):
                 return self._fetch(a, t, m, n, shift, keep=not checks)
             where = self.where(a, t, m, n, shift)
-            if along:
-                assert self.sched.lane is not None
-                step, ends = a.index.coeff(self.sched.lane), None
-                for g in of_lanes:
-                    assert a.fill is not None
-                    ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
-                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._active(t, m, n))
-                return found.load(self.code, ends)
-            if lanes:
-                return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, 0)
-            return self.code.load(self.buffers[a.buffer], where, a.element)
+            if not along:
+                return self.code.load(self.buffers[a.buffer], where, a.element)
+            assert self.sched.lane is not None
+            step, ends = a.index.coeff(self.sched.lane), None
+            for g in of_lanes:
+                assert a.fill is not None
+                ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
+            found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._active(t, m, n))
+            return found.load(self.code, ends)
 
+        return self._checked(a, checks, t, (m, n, shift), self.lanes if along else 0, plain)
+
+    def _checked(
+        self, a: ElementAccess, checks: Sequence[Guard], t: Tile, copy: Copy, lanes: int, load: Callable[[], SSAValue]
+    ) -> SSAValue:
+        """Returns what ``load`` emits if the guards ``checks`` hold, else the fill of ``a``; a scalar if ``lanes`` is
+        0.
+        """
         if not checks:
-            return plain()
-        inside = self.code.all_of(*(self.code.inside(self.index(g.index, t, m, n, shift), g.extent) for g in checks))
-        assert a.fill is not None
-        fill = a.fill
-        return self.code.choose(
-            inside,
-            plain,
-            lambda: self.code.splat(fill, a.element, lanes) if lanes else self.code.constant(fill, a.element),
+            return load()
+        code, fill = self.code, a.fill
+        assert fill is not None
+        inside = code.all_of(*(code.inside(self.index(g.index, t, *copy), g.extent) for g in checks))
+        return code.choose(
+            inside, load, lambda: code.splat(fill, a.element, lanes) if lanes else code.constant(fill, a.element)
         )
 
     def body(self, stage: Stage, inputs: Sequence[SSAValue | None], t: Tile, m: int, n: int) -> list[SSAValue]:
@@ -340,8 +393,8 @@ class Operands:
         if lanes == 1:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
-        element = self._numbers.number(a, (m, n), shift)
-        key = "pixel", element._replace(offset=element.offset - location.lane)
+        element = self.numbers.number(a, (m, n), shift)
+        key = element._replace(offset=element.offset - location.lane), 0
         pixel = self._loads.get(key)
         if pixel is None:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
@@ -371,11 +424,24 @@ class Operands:
         if walk is not Walk.STAYS and not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
         if walk is Walk.TRANSPOSED:
-            block = self._blocks.setdefault((a, n), [])
-            block.append(value)
-            if len(block) == t.m_size:
-                self._transposed().store(a, block, buffer, self._location(a, t, n), self._active(t, 0, n))
+            rows = self._collected.setdefault((a, n), [])
+            rows.append(value)
+            if len(rows) == t.m_size:
+                self._store_rows(a, rows, t, n)
         elif walk is Walk.ALONG:
             self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._active(t, m, n))
         else:
             self.code.store(value, buffer, self.where(a, t, m, n))
+
+    def _store_rows(self, a: ElementAccess, rows: list[SSAValue], t: Tile, n: int) -> None:
+        """Store a block of rows and lanes whose memory is contiguous along the rows."""
+        code, buffer, active = self.code, self.buffers[a.buffer], self._active(t, 0, n)
+        if not self._is_dense(a, len(rows)):
+            places = [self.where(a, t, 0, n, None, lane) for lane in self._lanes_of_block(active)]
+            store_transposed(code, rows, buffer, places)
+            return
+        for part, value in enumerate(interleaved(code, rows)):
+            start = part * self.lanes
+            left = self._elements_left(active, len(rows), start)
+            if left is not None:
+                code.store_vector(value, buffer, moved(code, self.where(a, t, 0, n), start), self.lanes, left)

@@ -11,16 +11,22 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
-from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.operands import Copy, Operands, Tile
 from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, prefetched_rows, streamed_into_l2
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.straight_line import LoadNumber
+from landbridge.passes.lower.windows import (
+    Window,
+    has_contiguous_scalars,
+    iterations_between,
+    overlap_of_rows,
+    stride_between,
+)
 from landbridge.targets.machine import LINE_BYTES
 
 #: An accumulator: its row, column, number of the partial sum, and output.
@@ -56,7 +62,9 @@ class ReductionIterations:
         self._streamed = streamed_into_l2(nest, sched) if prefetches else []
         plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
-        self._shares_scalars = sched.iterations > 1 and sched.vectors is None
+        self._scalars = 0
+        if sched.iterations > 1 and sched.vectors is None:
+            self._scalars = sched.iterations if sched.scalars is None else sched.scalars.lanes
         self.window = row_window(nest, sched.lane, sched.m_dim, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -80,15 +88,25 @@ class ReductionIterations:
         main = self.main
         self.operands.forget()
         result = dict(slots)
-        scalars = None
-        if self.sched.scalars is not None and iterations > 1:
-            taken = {(m, iteration) for iteration, (m, *_) in product(range(iterations), slots) if inside(iteration, m)}
-            scalars = self.sched.scalars.places(taken) if taken else None
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
         between = 1 if last is None else iterations_between(main, self.sched.lane, last)
         self._between = between if iterations % between == 0 else 1
         prefetched, row, by_row = 0, 0, self._reads_by_row() and iterations > 1
-        for iteration, (m, n, u, o) in self._in_order(slots, iterations, last):
+        order = self._in_order(slots, iterations, last)
+
+        def is_emitted(iteration: int, slot: Slot) -> bool:
+            m, _, u, o = slot
+            return o == 0 and u == iteration % self.sched.partial_sums and inside(iteration, m)
+
+        def copy(iteration: int, slot: Slot) -> Copy:
+            shift = None if last is None or iterations == 1 else (last, iteration * self.lane_step(last))
+            return slot[0], slot[1], shift
+
+        if last is not None and iterations > 1 and (merged := self._merged(last)):
+            copies = [copy(*each) for each in order if is_emitted(*each)]
+            self.operands.merge(merged, self._tile, copies, self._scalars)
+        for iteration, slot in order:
+            m, n, u, _ = slot
             if by_row and m != row:
                 if row_done is not None:
                     row_done(row, result)
@@ -99,10 +117,12 @@ class ReductionIterations:
             if iteration == prefetched:
                 self._emit_prefetches(iteration)
                 prefetched += 1
-            if o or u != iteration % self.sched.partial_sums or not inside(iteration, m):
+            if not is_emitted(iteration, slot):
                 continue
-            shift = (last, iteration * self.lane_step(last)) if last is not None and iterations > 1 else None
-            reads = [self._read(r, m, n, shift, scalars) if isinstance(r, ElementAccess) else None for r in main.reads]
+            reads = [
+                self.operands.read(r, self._tile, *copy(iteration, slot)) if isinstance(r, ElementAccess) else None
+                for r in main.reads
+            ]
             accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
             inputs = [*reads, *accumulators]
             values = self.operands.body(main, inputs, self._tile, m, n)
@@ -155,18 +175,13 @@ class ReductionIterations:
         if self._between > 1:  # iterations that share vectors are adjacent, as there are too many vectors to keep
             order = {slot: number for number, slot in enumerate(slots)}
             pairs.sort(key=lambda pair: (pair[0] // self._between, order[pair[1]]))
-        scalars = self.sched.scalars
-        if scalars is not None and not scalars.by_location(self._tile.m_size, self._tile.n_size):
-            return pairs
-        if (overlap := self.overlap(iterations, last)) is not None:
-            step, stride = overlap
-            pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
+        window = self.overlap(iterations, last)
+        if window is not None and window.in_memory_order(self._tile.m_size, self._tile.n_size):
+            pairs.sort(key=lambda pair: pair[0] + pair[1][0] * window.stride)
         return pairs
 
-    def overlap(self, iterations: int, last: int | None) -> tuple[int, int] | None:
-        """Returns the steps in memory of an iteration and of a row, if the unrolled ``iterations`` are a whole window;
-        else None.
-        """
+    def overlap(self, iterations: int, last: int | None) -> Window | None:
+        """Returns the window that rows share if the unrolled ``iterations`` are all of it; else None."""
         if (
             last is None
             or self.sched.lane is None
@@ -176,38 +191,39 @@ class ReductionIterations:
             return None
         shared = self.sched.vectors or self.sched.scalars
         if shared is not None:
-            return 1, shared.stride
-        return window_of(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
+            return shared
+        return overlap_of_rows(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots) -> Slots:
-        """Emit the iterations of a window that rows of the tile share: each row that is read is folded once."""
+        """Emit the iterations of a window that rows of the tile share: what has one value number is folded once."""
         t, operands, result = self._tile, self.operands, dict(slots)
         is_peeled = t.has_pieces_of(window.dim)
-        for n, users in product(range(t.n_size), window.places(t.m_size)):
-            taken = [
-                (m, i) for m, i in users if (m, n, 0, 0) in slots and (not is_peeled or t.executes(m, window.dim, i))
-            ]
-            if not taken:
-                continue
-            first, iteration = taken[0]
 
+        def fold_iteration(m: int, n: int, iteration: int) -> SSAValue:
             def read(at: dict[int, int]) -> SSAValue:
                 operands.forget()  # the loads of other iterations
-                self.operands.env.update({**at, window.dim: iteration})  # noqa: B023
-                return operands.read(window.read, t, first, n)  # noqa: B023
+                operands.env.update({**at, window.dim: iteration})
+                return operands.read(window.read, t, m, n)
 
-            with operands.known.tested(self.peeling.guards_of(window.dim) if is_peeled else []):
-                row = fold_row(self.code, self.nest, window, self.operands.lanes, read)
-            for m, _ in taken:
-                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], row)
+            return fold_row(self.code, self.nest, window, operands.lanes, read)
+
+        with operands.known.tested(self.peeling.guards_of(window.dim) if is_peeled else []):
+            operands.forget()
+            numbers, folded = operands.numbers, dict[LoadNumber, SSAValue]()
+            for n, (m, iteration) in product(range(t.n_size), window.in_memory_order(t.m_size)):
+                if (m, n, 0, 0) not in slots or (is_peeled and not t.executes(m, window.dim, iteration)):
+                    continue
+                number = numbers.number(window.read, (m, n), (window.dim, iteration))
+                if number not in folded:
+                    folded[number] = fold_iteration(m, n, iteration)
+                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], folded[number])
         for d in (window.dim, *window.written_out):
-            self.operands.env.pop(d, None)
+            operands.env.pop(d, None)
         operands.forget()
         return result
 
-    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None, scalars: range | None) -> SSAValue:
-        if shift is not None and self._shares_scalars and is_shared(a, self.sched.lane, shift[0]):
-            if scalars is not None:
-                return self.operands.read_number(a, self._tile, m, n, shift, scalars)
-            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.iterations)
-        return self.operands.read(a, self._tile, m, n, shift, between=self._between)
+    def _merged(self, last: int) -> list[ElementAccess]:
+        """Returns the reads whose loads in iterations of loop ``last`` may share vectors."""
+        lane, reads = self.sched.lane, [r for r in self.main.reads if isinstance(r, ElementAccess)]
+        strided = [r for r in reads if self._between > 1 and lane is not None and stride_between(r, lane, last) > 1]
+        return strided + [r for r in reads if self._scalars and has_contiguous_scalars(r, lane, last)]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from landbridge.passes.lower.cost import REGISTER_TILE
-from landbridge.passes.lower.number_window import NumberWindow
-from landbridge.passes.lower.vector_window import VectorWindow
+from landbridge.passes.lower.windows import Window
 from landbridge.records import record
 from landbridge.targets.machine import CpuCore
 
@@ -30,7 +29,7 @@ class TileSpace:
     registers: int
     iterations: int = 1
     beyond_l2: float = 0.0
-    window: NumberWindow | VectorWindow | None = None
+    window: Window | None = None
     l1_rows: int = REGISTER_TILE.rows
     rows: Sequence[int] = ()
     core: CpuCore = CpuCore()

@@ -8,13 +8,13 @@ of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.access import ElementAccess, Linear
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import combiner, fold, folded_term
@@ -22,6 +22,7 @@ from landbridge.passes.lower.cost import SHARED_WINDOWS
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.windows import tested_indices, window_stride
 from landbridge.records import record
 
 
@@ -39,10 +40,12 @@ class RowWindow:
     stride: int
     written_out: tuple[int, ...]
 
-    def places(self, m_size: int) -> Iterator[list[tuple[int, int]]]:
-        """Yields, for each row that ``m_size`` tile rows read, the pairs of tile row and iteration that read it."""
-        for at in range((m_size - 1) * self.stride + self.iterations):
-            yield [(m, at - m * self.stride) for m in range(m_size) if 0 <= at - m * self.stride < self.iterations]
+    def in_memory_order(self, m_size: int) -> list[tuple[int, int]]:
+        """Returns the pairs of tile row and iteration of ``m_size`` rows; those that read one row of memory are
+        adjacent.
+        """
+        pairs = product(range(m_size), range(self.iterations))
+        return sorted(pairs, key=lambda pair: pair[0] * self.stride + pair[1])
 
 
 def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> RowWindow | None:
@@ -58,33 +61,11 @@ def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[
         return None
     (read,) = reads
     for d in inner:
-        iterations, stride = nest.dims[d].extent, _stride(read.index, m_dim, d)
-        if (
-            stride is None
-            or not isinstance(iterations, int)
-            or not stride < iterations <= SHARED_WINDOWS.row_iterations
-        ):
-            continue
-        if all(_stride(g.index, m_dim, d) == stride for g in read.guards if g.index.uses(m_dim) or g.index.uses(d)):
+        iterations = nest.dims[d].extent
+        stride = window_stride(tested_indices([read]), m_dim, d, iterations)
+        if stride is not None and isinstance(iterations, int) and iterations <= SHARED_WINDOWS.row_iterations:
             return RowWindow(read, d, iterations, stride, _written_out(nest, lane, inner, read, d))
     return None
-
-
-def _stride(index: Linear, m_dim: int, d: int) -> int | None:
-    """Returns how many iterations of loop ``d`` advance ``index`` as far as one row; None if it is not a whole
-    number.
-    """
-    step, iteration = index.coeff(m_dim), index.coeff(d)
-    if (
-        index.rest
-        or not isinstance(step, int)
-        or not isinstance(iteration, int)
-        or iteration <= 0
-        or step <= 0
-        or step % iteration
-    ):
-        return None
-    return step // iteration
 
 
 def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:

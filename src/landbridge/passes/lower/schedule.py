@@ -15,10 +15,9 @@ from landbridge.passes.lower.cached_columns import MANY, beyond_l2_share, l1_col
 from landbridge.passes.lower.cost import REGISTER_TILE
 from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.strided_columns import strided_columns
-from landbridge.passes.lower.vector_window import VectorWindow
+from landbridge.passes.lower.windows import Window
 from landbridge.records import record
 from landbridge.targets.machine import CpuCore
 
@@ -117,8 +116,8 @@ class Schedule:
     partial_sums: int = 1
     iterations: int = 1
     transposed: bool = False
-    scalars: NumberWindow | None = None
-    vectors: VectorWindow | None = None
+    scalars: Window | None = None
+    vectors: Window | None = None
     copied: bool = False
     prefetches: bool = False
     prefetches_m: bool = False

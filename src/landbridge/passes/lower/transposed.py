@@ -15,12 +15,34 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.code import Code, vector_type
+from landbridge.passes.lower.code import Code, Where, vector_type, zero
 from landbridge.targets.machine import SHUFFLE_BITS
 
 
-def transposed_width(rows: int, lanes: int, element: Any) -> int:
-    """Returns the length of the vectors along ``rows`` rows that ``transpose_in`` and ``transpose_out`` use for
+def load_transposed(
+    code: Code, buffer: SSAValue, places: Sequence[Where], element: Any, count: int, lanes: int
+) -> list[SSAValue]:
+    """Returns vectors of ``lanes``, of which the first ``count`` are rows. Lane ``i`` of row ``m`` is element ``m``
+    from ``places[i]`` on; lanes without a place are 0.
+    """
+    width = _width(count, lanes, element)
+    loaded = [code.load_vector(buffer, where, element, width, count % width) for where in places]
+    return _transpose_in(code, loaded + [code.splat(zero(element), element, width)] * (lanes - len(loaded)))
+
+
+def store_transposed(code: Code, rows: Sequence[SSAValue], buffer: SSAValue, places: Sequence[Where]) -> None:
+    """Store lane ``i`` of row ``m`` as element ``m`` from ``places[i]`` on; lanes without a place are not stored.
+
+    Of lanes with one place, the first is stored last.
+    """
+    count, lanes = len(rows), _lanes(rows[0])
+    width = _width(count, lanes, _vector(rows[0]).element_type)
+    for where, value in reversed(list(zip(places, _transpose_out(code, rows, width), strict=False))):
+        code.store_vector(value, buffer, where, width, count % width)
+
+
+def _width(rows: int, lanes: int, element: Any) -> int:
+    """Returns the length of the vectors along ``rows`` rows that are transposed for
     ``lanes`` lanes.
 
     At least two, as OpenCL C has no vectors of one.
@@ -28,13 +50,13 @@ def transposed_width(rows: int, lanes: int, element: Any) -> int:
     return max(2, 1 << (rows - 1).bit_length()) if rows <= _piece(lanes, element) else lanes
 
 
-def transpose_in(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
+def _transpose_in(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
     """Returns a vector along the lanes for each row, from a vector along the rows for each lane."""
     width = _lanes(loaded[0])
     return _transpose_blocks(code, [_concatenated(code, loaded[j::width]) for j in range(width)], width)
 
 
-def transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAValue]:
+def _transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAValue]:
     """Returns a vector along the rows, of ``width``, for each lane, from a vector along the lanes for each row.
 
     Elements after the last row are undefined.
@@ -47,16 +69,8 @@ def transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAV
     return [_part(code, transposed[lane - start], range(start, start + width)) for lane, start in enumerate(starts)]
 
 
-def parted(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
-    """Returns a vector along the lanes for each row, from as many vectors of interleaved rows (all rows of lane 0, then
-    of lane 1).
-    """
-    rows, lanes = len(loaded), _lanes(loaded[0])
-    return [gathered(code, loaded, [divmod(lane * rows + m, lanes) for lane in range(lanes)]) for m in range(rows)]
-
-
 def interleaved(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
-    """Returns vectors of interleaved rows; the inverse of ``parted``."""
+    """Returns vectors of interleaved rows: all rows of lane 0, then of lane 1."""
     lanes = _lanes(rows[0])
     places = [divmod(at, len(rows))[::-1] for at in range(lanes * len(rows))]
     return [gathered(code, rows, places[k * lanes : (k + 1) * lanes]) for k in range(len(rows))]

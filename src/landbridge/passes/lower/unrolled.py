@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.cost import UNROLLING
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
+from landbridge.passes.lower.windows import iterations_between
 
 
 def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) -> int:
