@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 import landbridge as lb
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
-from landbridge.passes.lower.guards import KnownRanges
+from landbridge.passes.lower.guards import LoopRanges
 from landbridge.passes.lower.peeling import Peeling
 
 
@@ -356,13 +356,13 @@ TARGETS = ("llvm", "c", "opencl", "opencl -device-class=cpu -vector-bits=512 -ve
 @pytest.mark.parametrize("target", TARGETS)
 def test_guards_taken_for_known_are_found(model: onnx.ModelProto, target: str, monkeypatch: Any) -> None:
     """Lowering that leaves out the tests of padded reads, as though loops kept them true."""
-    monkeypatch.setattr(KnownRanges, "holds", lambda self, guard: True)
+    monkeypatch.setattr(LoopRanges, "holds", lambda self, guard: True)
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(model, target)
 
 
 def test_a_row_taken_for_an_inner_one_is_found(monkeypatch: Any) -> None:
     monkeypatch.setattr(Peeling, "_inner_rows", lambda self: (0, 24))
-    monkeypatch.setattr(KnownRanges, "within", lambda self, dim, low, high: self.tested(self._guards))
+    monkeypatch.setattr(LoopRanges, "within", lambda self, dim, low, high: self.tested(self._guards))
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24, channels=16), "llvm")  # whose rows are a row's points

@@ -1,4 +1,4 @@
-"""Padding that changes a reduction is read; what changes nothing is left out."""
+"""Loops are peeled where padding begins and ends: what changes a reduction is read, what changes nothing left out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
+from xdsl.ir import Block
 
 import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.candidates import schedule
-from landbridge.passes.lower.nest import build_nests
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.guards import LoopRanges
+from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.peeling import Peeling
+from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import VectorUnit
+from landbridge.passes.lower.simplify import simplify
 
 from .kernels import Array, run_prim
 
@@ -98,6 +105,93 @@ def test_padding_that_changes_nothing_is_left_out(case: str) -> None:
     assert Peeling(nest, schedule(nest, VectorUnit(32, 16))).skips
 
 
+def convolution(rows: int, taps: int, stride: int, pads: tuple[int, int], channels: int) -> Nest:
+    """Sums of products along ``rows`` padded windows."""
+    extent = (rows - 1) * stride + taps - sum(pads)
+    types = [tensor_type(shape, "float32") for shape in ((extent, channels), (taps, channels, 16), (rows, 16))]
+    p = PrimBuilder("k", types[:2], types[2:])
+    wide = p.pad(p.inputs[0], [pads[0], 0], [pads[1], 0], 0.0)
+    ins = [(wide, lambda m, o, i, c: (m * stride + i, c)), (p.inputs[1], lambda m, o, i, c: (i, c, o))]
+    out = (p.outputs[0], lambda m, o, i, c: (m, o))
+    p.generic("pprr", [rows, 16, taps, channels], ins, [out], lambda s, acc, a, w: acc + a * w, init=0.0)
+    (nest,) = build_nests(view_prim(p.finish()))
+    return simplify(nest)
+
+
+def test_a_long_loop_is_peeled_for_all_tiles_and_a_short_one_in_each() -> None:
+    nest = convolution(56, 3, 1, (1, 1), 16)
+    peeling = Peeling(nest, schedule(nest, VectorUnit(32, 16)))
+    (run, *_) = peeling.runs
+    peeled = peeling.peeled(run)
+    assert peeled is not None
+    assert [(p.low, p.high) for p in peeled.first] == [(0, 1)]
+    nest = convolution(56, 3, 1, (1, 1), 1)
+    peeling = Peeling(nest, schedule(nest, VectorUnit(32, 16)))
+    first, between, *_ = peeling.runs
+    assert peeling.is_peeled(first) and first.count == 1 and peeling.peeled(first) is None
+    assert not peeling.is_peeled(between)
+
+
+def executed(peeling: Peeling, run: Run, row: int, taps: int, d: int) -> set[tuple[int, int]] | None:
+    """The rows of the tile at ``row`` of ``run`` with the iterations that they execute; None if they are tested."""
+    every = frozenset(range(run.tile))
+    peeled = peeling.peeled(run)
+    if peeled is not None:
+        low, high = peeled.bounds(Code(Block()), taps, row)
+        assert isinstance(low, int) and isinstance(high, int)
+        found = {(m, i) for i in range(low, high) for m in every}
+        for pieces, first, end in ((peeled.first, 0, low), (peeled.last, high, taps)):
+            for p in pieces:
+                found |= {(m, i) for i in range(max(first, p.low), min(end, p.high)) for m in p.rows}
+        return found
+    if peeling.is_peeled(run):
+        return {(m, i) for p in peeling.tile_pieces(row, run.tile) for i in range(p.low, p.high) for m in p.rows}
+    return None if peeling.inner_rows is None else {(m, i) for i in range(taps) for m in every}
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 70),
+    st.integers(1, 7),
+    st.integers(1, 3),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.sampled_from((1, 16)),
+)
+def test_rows_of_tiles_execute_the_iterations_inside(
+    rows: int, taps: int, stride: int, before: int, behind: int, channels: int
+) -> None:
+    """Of every tile, whether it is peeled, its loop is, or neither; and no row is in no tile or in two."""
+    extent = (rows - 1) * stride + taps - before - behind
+    if extent < 1:
+        return
+    nest = convolution(rows, taps, stride, (before, behind), channels)
+    sched = schedule(nest, VectorUnit(32, 16))
+    peeling = Peeling(nest, sched)
+    if not peeling.row_guards:
+        return
+    d, m_dim = peeling.row_guards[0].dim, sched.m_dim
+    assert m_dim is not None
+    covered: list[int] = []
+    for run in peeling.runs:
+        for k in range(run.count):
+            row = run.start + k * run.tile
+            assert isinstance(row, int)
+            covered += range(row, row + run.tile)
+            found = executed(peeling, run, row, taps, d)
+            inside = {
+                (m, i)
+                for m in range(run.tile)
+                for i in range(taps)
+                if 0 <= (row + m) * stride + i - before < extent
+            }  # fmt: skip
+            assert found is None or found == inside
+            known = LoopRanges(nest)
+            with known.within(m_dim, row, row + run.tile - 1):
+                assert all(known.holds(g) for g in peeling.guards_of(d)) == (len(inside) == run.tile * taps)
+    assert covered == list(range(rows))
+
+
 #: Rows, taps along them, stride, and padding of rows before and behind: a last tile that is short, shared or alone,
 #: padding of one end, of iterations that differ, and more than a tile has.
 EDGES = [
@@ -169,3 +263,34 @@ def test_padding_wider_than_the_window(
         windows = np.lib.stride_tricks.sliding_window_view(padded, taps, 1)[:, ::stride]
         wanted = np.einsum("cni,oci->on", windows, weight.astype(np.float64))
         np.testing.assert_allclose(np.asarray(session(x)[0])[0], wanted, rtol=1e-4, atol=1e-4, err_msg=str(length))
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_open_windows_are_those_of_numpy(seed: int) -> None:
+    """Convolutions and pools of whole numbers over an open number of rows or columns, sanitized, at many sizes."""
+    rng = np.random.default_rng(seed)
+    taps, stride, dilation = int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    reach = (taps - 1) * dilation + 1
+    kind = ("Conv", "MaxPool", "Conv")[seed % 3]
+    most = taps - 1 if kind == "MaxPool" else reach + 2
+    pads = [int(p) for p in rng.integers(0, most + 1, 2)]
+    channels = int(rng.choice((3, 16)))
+    weight = rng.integers(-3, 4, (16, channels, taps)).astype(np.float32)
+    attributes: dict[str, Any] = {"pads": pads, "strides": [stride], "kernel_shape": [taps], "dilations": [dilation]}
+    names = ["x", "w"] if kind == "Conv" else ["x"]
+    node = helper.make_node(kind, names, ["y"], **attributes)
+    float_kind = onnx.TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info("x", float_kind, (1, channels, "n"))]
+    outputs = [helper.make_tensor_value_info("y", float_kind, [None] * 3)]
+    weights = [numpy_helper.from_array(weight, "w")] if kind == "Conv" else []
+    graph = helper.make_graph([node], "window", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = lb.Session(lb.compile(model, dims={"n": f"{reach}..400"}, sanitize=True))
+    for length in (reach, reach + 1, 17, 31, 64, 399):
+        x = rng.integers(-4, 5, (1, channels, max(length, reach))).astype(np.float32)
+        fill = -np.inf if kind == "MaxPool" else 0.0
+        padded = np.pad(x[0], ((0, 0), pads), constant_values=fill)
+        found = np.lib.stride_tricks.sliding_window_view(padded, reach, 1)[:, ::stride, ::dilation]
+        wanted = found.max(-1) if kind == "MaxPool" else np.einsum("cni,oci->on", found, weight)
+        np.testing.assert_array_equal(np.asarray(session(x)[0])[0], wanted, err_msg=str(length))

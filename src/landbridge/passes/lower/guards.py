@@ -8,11 +8,14 @@ truth, the loop is peeled [index-set splitting], so that the guard is known in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from xdsl.ir import SSAValue
+
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
+from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import skips_padding
 from landbridge.passes.lower.nest import Bound, LoopDim, Nest
 from landbridge.records import record
@@ -121,14 +124,14 @@ def bound_guard(bound: Bound) -> Guard:
     return Guard(Linear(0, {bound.outer: bound.tile, bound.inner: 1}), bound.extent)
 
 
-class KnownRanges:
+class LoopRanges:
     """The ranges of loop indices in the code that is being emitted, and the guards that are known to hold there.
 
     Facts are scoped lexically: a ``with`` block adds them for the code that is emitted in it.
     """
 
     def __init__(self, nest: Nest) -> None:
-        self._ranges = full_ranges(nest.dims)
+        self._dims, self._ranges = nest.dims, full_ranges(nest.dims)
         self._guards = [bound_guard(b) for b in nest.bounds]
         for g in (g for s in nest.stages for r in s.reads if isinstance(r, ElementAccess) for g in r.guards):
             if g not in self._guards:
@@ -156,3 +159,52 @@ class KnownRanges:
         self._holding = [*before, *guards]
         yield
         self._holding = before
+
+    def clip(
+        self, code: Code, guards: Iterable[Guard], d: int, env: Mapping[int, Index], low: Index, high: Index
+    ) -> tuple[Index, Index, list[Guard]]:
+        """Returns the bounds of loop ``d``, which are ``low`` and ``high`` now, without the iterations for which
+        ``guards`` fail, and the guards that hold between these bounds [loop clipping].
+
+        ``env`` has the indices of the loops around. Guards that depend on other loops are left to the loops inside.
+        """
+        clipped: list[Guard] = []
+        for g in guards:
+            c, others = g.index.coeff(d), [x for x in g.index.coeffs if x != d]
+            if c <= 0 or self.holds(g) or g in clipped or any(x not in env for x in others):
+                continue
+            span = index_range(g.index, self._ranges)
+            if span is None:
+                continue
+            base: Index = 0
+            for x in others:
+                base = code.add(base, code.mul(env[x], -g.index.coeff(x)))
+            # the first iterations i with c * i >= base - const, and with c * i >= base - const + extent
+            if not at_least(span[0], 0):
+                low = code.maximum(low, code.floordiv(code.add(c - 1 - g.index.const, base), c))
+            if not at_least(g.extent - 1, span[1]):
+                high = code.minimum(high, code.floordiv(code.add(g.extent - 1 + c - g.index.const, base), c))
+            clipped.append(g)
+        return low, high, clipped
+
+    def test(
+        self, code: Code, guards: Iterable[Guard], at: Mapping[int, Index], counts: Mapping[int, int]
+    ) -> SSAValue | None:
+        """Emits the test at run time whether all ``guards`` hold; returns its result, an i1.
+
+        The loops in ``at`` are at these indices, or at the ``counts`` iterations from there on. Loops of the reduction
+        may be anywhere in their range. Returns None if there are no guards, or if one depends on other loops.
+        """
+        conditions: dict[tuple[Index, Index], SSAValue] = {}
+        ranges = [(0, counts.get(d, 1) - 1) if d in at else full for d, full in enumerate(self._ranges)]
+        for g in guards:
+            span = index_range(g.index, ranges)
+            if span is None or any(d not in at and not self._dims[d].reduction for d in g.index.coeffs):
+                return None
+            base: Index = 0
+            for d, c in g.index.coeffs.items():
+                base = code.add(base, code.mul(at[d], c)) if d in at else base
+            for least, most in ((-span[0], base), (base, g.extent - 1 - span[1])):
+                if (least, most) not in conditions:
+                    conditions[least, most] = code.at_most(least, most)
+        return code.all_of(*conditions.values()) if conditions else None

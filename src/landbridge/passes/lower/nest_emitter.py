@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.access import Guard
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.guards import KnownRanges, RowEdges
+from landbridge.passes.lower.guards import LoopRanges, RowEdges
 from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.peeling import Peeling
@@ -58,7 +58,7 @@ class NestEmitter:
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
         self.peeling = Peeling(nest, sched)
-        self._known = KnownRanges(nest)
+        self._known = LoopRanges(nest)
         self.operands = Operands(code, sched, buffers, self.env, self._known)
         #: Memory for the sums of a tile, by the output of the reduction.
         self._memories: dict[int, SSAValue] = {}
@@ -94,29 +94,13 @@ class NestEmitter:
         """Returns a condition (i1) under which none of ``count`` lanes from vector ``first`` on reads padding, whatever
         the iteration of the reduction.
 
-        Returns None if no test at run time is needed or possible: lanes have no guards, vectors do not lie along the
-        columns, or a guard's index depends on other loops or is not linear.
+        Returns None if no test at run time is needed or possible.
         """
-        code, lanes, conditions = self.code, self.operands.lanes, []
-        if self.sched.lane is None or self.sched.lane != self.sched.n_dim:
+        lane = self.sched.lane
+        if lane is None or lane != self.sched.n_dim:
             return None
-        for g in self.peeling.lane_guards:
-            low: Index = g.index.const
-            span: Extent = 0
-            for d, c in g.index.coeffs.items():
-                if d == self.sched.lane:
-                    low = code.add(low, code.mul(first, c * lanes))
-                    span += c * (count - 1)
-                elif d in self.env:
-                    low = code.add(low, code.mul(self.env[d], c))
-                elif self.nest.dims[d].reduction and at_least(c, 0):
-                    span += c * (self.nest.dims[d].extent - 1)
-                else:
-                    return None
-            if g.index.rest:
-                return None
-            conditions += [code.at_most(0, low), code.at_most(code.add(low, span), g.extent - 1)]
-        return code.all_of(*conditions) if conditions else None
+        at = {**self.env, lane: self.code.mul(first, self.operands.lanes)}
+        return self._known.test(self.code, self.peeling.lane_guards, at, {lane: count})
 
     def _whole_or_left(self, run: Run, first: Index, emit: Callable[[Index], None]) -> None:
         """Call ``emit`` with the number of active lanes of the last vector in the tile of ``run`` that begins at vector
@@ -215,10 +199,8 @@ class NestEmitter:
         Where the number of rows is open, a tile tests once whether the guards of all its rows hold.
         """
         code, row_guards = self.code, [each.guard for each in self.peeling.row_guards]
-        # not for the rows left over: they are few, and most of them are at the edge
-        is_tested = run.leads and not all(self._known.holds(g) for g in row_guards)
+        m_dim, unknown = self.sched.m_dim, [g for g in row_guards if not self._known.holds(g)]
         peeled = self.peeling.peeled(run)
-        limits = self.peeling.row_limits(run.tile) if is_tested and peeled is None else []
 
         def tile(row: Index, first_new: Index | None, known: Sequence[Guard] = ()) -> None:
             def emit(active: Index) -> None:
@@ -231,11 +213,14 @@ class NestEmitter:
             first_new = row if run.once else None
             if run.last is not None:
                 row = code.minimum(row, run.last)
-            if not limits:
+            inside = None
+            # not for the rows left over: they are few, and most of them are at the edge
+            if m_dim is not None and run.leads and peeled is None:
+                inside = self._known.test(code, unknown, {m_dim: row}, {m_dim: run.tile})
+            if inside is None:
                 tile(row, first_new)
-                return
-            inside = code.all_of(*(code.at_most(code.mul(row, factor), most) for factor, most in limits))
-            code.when(inside, lambda: tile(row, first_new, row_guards), lambda: tile(row, first_new))
+            else:
+                code.when(inside, lambda: tile(row, first_new, row_guards), lambda: tile(row, first_new))
 
         if peeled is None and isinstance(low, int) and isinstance(high, int) and high - low == 1:
             row = run.start + low * run.tile

@@ -15,13 +15,13 @@ from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where, zero
 from landbridge.passes.lower.cost import ELEMENTWISE
-from landbridge.passes.lower.guards import KnownRanges
+from landbridge.passes.lower.guards import LoopRanges
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
-from landbridge.passes.lower.peeling import PeeledIterations, Piece
+from landbridge.passes.lower.peeling import LoopPiece, PeeledIterations
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.straight_line import (
@@ -68,7 +68,7 @@ class Tile:
     m_mask: Index = 0
     n_mask: Index = 0
     first_new: Index | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[LoopPiece, ...] = ()
     peeled: PeeledIterations | None = None
 
     def has_pieces_of(self, d: int) -> bool:
@@ -93,7 +93,7 @@ class Operands:
         sched: Schedule,
         buffers: Mapping[SSAValue, SSAValue],
         env: dict[int, Index],
-        known: KnownRanges,
+        known: LoopRanges,
     ) -> None:
         self.code, self.sched, self.buffers, self.env, self.known = code, sched, buffers, env, known
         self.lanes = sched.lanes if sched.lane is not None else 1

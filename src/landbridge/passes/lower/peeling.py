@@ -26,7 +26,7 @@ from landbridge.sizes.size import Extent, Size, expected_size
 
 
 @record(frozen=True)
-class Piece:
+class LoopPiece:
     """Iterations ``low`` to ``high`` of reduction loop ``dim``, which only ``rows`` of a tile execute."""
 
     dim: int
@@ -46,8 +46,8 @@ class PeeledIterations:
     """
 
     dim: int
-    first: tuple[Piece, ...]
-    last: tuple[Piece, ...]
+    first: tuple[LoopPiece, ...]
+    last: tuple[LoopPiece, ...]
     step: int
     last_row: Extent
     before: int
@@ -140,22 +140,6 @@ class Peeling:
         """Returns the ranges of all loops where those in ``point`` have these indices."""
         return [(point[d], point[d]) if d in point else full for d, full in enumerate(self._ranges)]
 
-    def row_limits(self, tile: int) -> list[tuple[int, Extent]]:
-        """Returns conditions for the ``tile`` rows from ``row`` on to be inside: ``factor * row <= most`` for each
-        ``(factor, most)``.
-
-        Returns no conditions if these would not be sufficient.
-        """
-        m_dim, found = self._sched.m_dim, dict[tuple[int, Extent], None]()
-        for g, r in ((each.guard, each.dim) for each in self.row_guards):
-            c, iterations = g.index.coeff(m_dim), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
-            if c <= 0 or isinstance(iterations, Size) or isinstance(g.index.const, Size):
-                return []
-            ends = sorted((0, g.index.coeff(r) * iterations))
-            found[-c, g.index.const + ends[0]] = None
-            found[c, g.extent - 1 - g.index.const - ends[1] - c * (tile - 1)] = None
-        return list(found)
-
     def open_edges(self, run: Run) -> RowEdges | None:
         """Returns the edges of an open number of rows, if ``run`` has a first and a last tile; else None.
 
@@ -181,13 +165,13 @@ class Peeling:
         """Returns the guards that depend on the row and on reduction loop ``d``."""
         return [each.guard for each in self.row_guards if each.dim == d]
 
-    def tile_pieces(self, row: Extent, tile: int) -> tuple[Piece, ...]:
+    def tile_pieces(self, row: Extent, tile: int) -> tuple[LoopPiece, ...]:
         """Returns the pieces of all reduction loops of which the ``tile`` rows from ``row`` on may leave out
         iterations.
         """
         return tuple(p for d in {each.dim: None for each in self.row_guards} for p in self.pieces(row, tile, d))
 
-    def pieces(self, row: Extent, tile: int, d: int) -> list[Piece]:
+    def pieces(self, row: Extent, tile: int, d: int) -> list[LoopPiece]:
         """Returns the pieces of reduction loop ``d`` for the ``tile`` rows from ``row`` on: in each of them the same
         rows read no padding.
 
@@ -264,7 +248,7 @@ def _is_inside(run: Run, k: int, rows: tuple[int, int]) -> bool:
     return run.start + k * run.tile >= rows[0] and run.start + (k + 1) * run.tile <= rows[1]
 
 
-def _describes(peeled: PeeledIterations, tiles: Sequence[Sequence[Piece]], tile: int, iterations: int) -> bool:
+def _describes(peeled: PeeledIterations, tiles: Sequence[Sequence[LoopPiece]], tile: int, iterations: int) -> bool:
     """Returns whether ``peeled`` describes all ``tiles`` of a run exactly: for each tile its pieces of the loop."""
     for k, pieces in enumerate(tiles):
         left = [frozenset(range(tile))] * iterations
@@ -277,15 +261,15 @@ def _describes(peeled: PeeledIterations, tiles: Sequence[Sequence[Piece]], tile:
     return True
 
 
-def _rows_of(pieces: Sequence[Piece]) -> list[frozenset[int]]:
+def _rows_of(pieces: Sequence[LoopPiece]) -> list[frozenset[int]]:
     """Returns the rows that execute each iteration."""
     return [piece.rows for piece in pieces for _ in range(piece.low, piece.high)]
 
 
-def _pieces(d: int, rows: Sequence[frozenset[int]], low: int, high: int) -> list[Piece]:
+def _pieces(d: int, rows: Sequence[frozenset[int]], low: int, high: int) -> list[LoopPiece]:
     """Returns iterations ``low`` to ``high`` of loop ``d`` in pieces that the same of ``rows`` execute."""
     found = []
     for taken, iterations in groupby(range(low, high), key=lambda i: rows[i]):
         each = list(iterations)
-        found.append(Piece(d, each[0], each[-1] + 1, taken))
+        found.append(LoopPiece(d, each[0], each[-1] + 1, taken))
     return found

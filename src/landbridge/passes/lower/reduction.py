@@ -26,7 +26,7 @@ from landbridge.passes.lower.lane_folds import LaneFolds, vector_lanes
 from landbridge.passes.lower.merged_iterations import walks_as_one
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, Tile
-from landbridge.passes.lower.peeling import PeeledIterations, Peeling, Piece
+from landbridge.passes.lower.peeling import LoopPiece, PeeledIterations, Peeling
 from landbridge.passes.lower.reduction_iterations import ReductionIterations, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
@@ -208,8 +208,8 @@ class Reduction:
         if self._tile.peeled is not None and self._tile.peeled.dim == d:
             with self._known.tested(self.peeling.guards_of(d)):
                 return self._peeled(self._tile.peeled, rest, slots)
-        low, high, clipped = self._clip(d, *self._range(d))
-        with self._known.tested(clipped):
+        low, high, inside = self._bounds(d)
+        with self._known.tested(inside):
             return self._runs(d, rest, slots, low, high)
 
     def _pieces(self, d: int, rest: list[int], slots: Slots) -> Slots:
@@ -242,7 +242,7 @@ class Reduction:
         code, d, extent, row = self.code, peeled.dim, self.nest.dims[peeled.dim].extent, self._tile.m_start
         low, high = peeled.bounds(code, extent, row)
 
-        def at_edge(slots: Slots, parts: Sequence[Piece], first: Index, end: Index) -> Slots:
+        def at_edge(slots: Slots, parts: Sequence[LoopPiece], first: Index, end: Index) -> Slots:
             for part in parts:
                 if owned := {k: v for k, v in slots.items() if k[0] in part.rows}:
                     start, stop = code.maximum(first, part.low), code.minimum(end, part.high)
@@ -302,7 +302,8 @@ class Reduction:
         if not isinstance(low, int) or not isinstance(high, int) or high - low < 2:
             return False
         last, extent = self.sched.inner[-1], self.nest.dims[d].extent
-        return high == extent and any(b.outer == d and b.inner == last and b.extent % b.tile for b in self.nest.bounds)
+        ends = [bound_guard(b) for b in self.nest.bounds if b.outer == d and b.inner == last]
+        return high == extent and not all(self._known.holds(g) for g in ends)
 
     def _iterations_at_once(self, d: int) -> int:
         """Returns how many iterations of the innermost loop are unrolled, whose terms go to the partial sums in turn.
@@ -369,38 +370,15 @@ class Reduction:
         del self.env[d]
         return dict(zip(slots, results, strict=True))
 
-    def _range(self, d: int) -> tuple[Index, Index]:
-        """Returns the bounds of reduction loop ``d``; a padded tile ends where its data does."""
-        if self._block is not None and d == self._block.dim:
-            return self._block.low, self._block.high
-        code = self.code
-        high: Index = self.nest.dims[d].extent
-        for b in self.nest.bounds:
-            if b.inner == d and not self._known.holds(bound_guard(b)):
-                outer = self.env.get(b.outer)
-                if outer is not None:
-                    left = code.add(b.extent, code.mul(outer, -b.tile))
-                    high = code.minimum(high, left)
-        return self._lows.get(d, 0), high
+    def _bounds(self, d: int) -> tuple[Index, Index, list[Guard]]:
+        """Returns the bounds of reduction loop ``d`` without padded iterations, and the guards that hold between them.
 
-    def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
-        """Returns the bounds of reduction loop ``d`` without its padded iterations, and the guards that hold
-        between them.
+        A padded tile ends where its data does.
         """
-        clipped: list[Guard] = []
-        if not self.peeling.skips:
-            return low, high, clipped
-        code = self.code
-        for g in (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards):
-            c, others = g.index.coeff(d), [x for x in g.index.coeffs if x != d]
-            if c <= 0 or g.index.rest or self._known.holds(g) or g in clipped or any(x not in self.env for x in others):
-                continue
-            base: Index = g.index.const
-            for x in others:
-                base = code.add(base, code.mul(self.env[x], g.index.coeff(x)))
-            # low is the first i with base + c*i >= 0, high the first i with base + c*i >= extent
-            low = code.maximum(low, code.floordiv(code.add(code.mul(base, -1), c - 1), c))
-            last = code.add(code.mul(base, -1), g.extent - 1 + c)
-            high = code.minimum(high, code.floordiv(last, c))
-            clipped.append(g)
-        return low, high, clipped
+        in_tiles = [bound_guard(b) for b in self.nest.bounds if b.inner == d]
+        low: Index = self._lows.get(d, 0)
+        high: Index = self.nest.dims[d].extent
+        if self._block is not None and d == self._block.dim:
+            low, high, in_tiles = self._block.low, self._block.high, []
+        reads = (r for r in self.main.reads if isinstance(r, ElementAccess) and self.peeling.skips)
+        return self._known.clip(self.code, [*in_tiles, *(g for r in reads for g in r.guards)], d, self.env, low, high)
