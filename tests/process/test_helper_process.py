@@ -16,7 +16,7 @@ from landbridge.codegen.llvm.compile import compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import TargetError
-from landbridge.process import helper_process, llvm_process
+from landbridge.process import helper_process, start_helper
 from landbridge.targets import Target, c_compiler, llvm_cpu
 from tests.whole_models.small_models import add
 
@@ -144,7 +144,7 @@ def test_what_this_process_ignores_its_helpers_ignore(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", ["", "/usr/bin/blender", "/opt/app"])
 def test_without_an_interpreter_there_are_no_helpers(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    monkeypatch.setattr(llvm_process.subprocess, "Popen", lambda *_, **__: pytest.fail("it started one"))
+    monkeypatch.setattr(start_helper.subprocess, "Popen", lambda *_, **__: pytest.fail("it started one"))
     machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
     jobs = [Job(f"define void @f{i}() {{ ret void }}", True) for i in range(2)]
     assert compile_all(jobs, machine, 2) == [compile_ir(job.text, machine) for job in jobs]

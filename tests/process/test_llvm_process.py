@@ -15,7 +15,7 @@ import pytest
 from landbridge.codegen.llvm.compile import compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, Jobs
 from landbridge.codegen.llvm.machine import Machine
-from landbridge.process import llvm_process
+from landbridge.process import llvm_process, start_helper
 from landbridge.targets import llvm_cpu
 from tests.whole_models.small_models import add
 
@@ -59,7 +59,7 @@ def test_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise BlockingIOError
 
-    monkeypatch.setattr(llvm_process.subprocess, "Popen", refused)
+    monkeypatch.setattr(start_helper.subprocess, "Popen", refused)
     llvm_process.begin()
     assert not llvm_process.is_begun() and llvm_process.answer() is None
 

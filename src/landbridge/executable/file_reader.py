@@ -28,6 +28,7 @@ from landbridge.executable.json_form import from_json, instruction_list
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, check_code_image
 from landbridge.process.available_memory import check_available
+from landbridge.process.garbage import collector_paused
 from landbridge.text.did_you_mean import file_like
 
 #: What ``load`` verifies of the constants: what costs little, all at the first bind, all at once with SHA-256 (True
@@ -51,7 +52,7 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
         )
     if verify not in ("auto", "bind", "all", True, False):
         raise InputError(f"verify={verify!r}; legal: 'auto', 'bind', 'all', True (as 'all'), False")
-    with _open_file(path) as file:
+    with _open_file(path) as file, collector_paused():  # thousands of records, none of which is garbage
         return _read(file, path, verify, mapped)
 
 

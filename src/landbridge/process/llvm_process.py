@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import atexit
 import pickle
-import subprocess
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from landbridge.process.helper_process import environment, has_interpreter, python_command
+from landbridge.process.helper_process import has_interpreter
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Compiles what comes, and ends without what Python does at its end, of which nothing is left to be done, and which the
 #: caller would wait for.
@@ -64,8 +67,9 @@ def take() -> subprocess.Popen[bytes]:
 
 
 def _started(code: str) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(python_command(code), stdin=pipe, stdout=pipe, env=environment())
+    from landbridge.process.start_helper import start_helper  # many processes only ask whether one was started
+
+    return start_helper(code)
 
 
 def _end() -> None:

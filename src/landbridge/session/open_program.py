@@ -9,6 +9,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.input_sizes import InputSizes
 from landbridge.executable.instance import ExtentValues, dimensions, instance
 from landbridge.executable.instructions import storages
+from landbridge.process.garbage import collector_paused
 from landbridge.session.fixed_executor import FixedExecutor
 from landbridge.session.open_instance import (
     Instance,
@@ -107,12 +108,13 @@ class OpenProgram:
     def _share(self, values: Mapping[str, int]) -> SharedExecutor | None:
         """Returns an executor that can be rebound to other sizes, now at ``values``; None where that is impossible."""
         extent_values = ExtentValues()
-        executor = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
-        program = executor.program
-        self.may_share = Resizing.takes(program)
-        if self.may_share:
-            resizing = Resizing(program, self.executable, extent_values, self.arena.pieces)
-            self.shared = SharedExecutor(executor, resizing)
+        with collector_paused():
+            executor = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
+            program = executor.program
+            self.may_share = Resizing.takes(program)
+            if self.may_share:
+                resizing = Resizing(program, self.executable, extent_values, self.arena.pieces)
+                self.shared = SharedExecutor(executor, resizing)
         return self.shared
 
 

@@ -22,6 +22,7 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory_kind import HostAccess
 from landbridge.process.exhaustion import raise_exhaustion, reports_exhaustion
+from landbridge.process.garbage import collector_paused
 from landbridge.process.process_bound import ProcessBound
 from landbridge.process.usable_cores import usable_cores
 from landbridge.session.executor import Executor
@@ -109,7 +110,8 @@ class Session(ProcessBound):
         self._executable, self._options, self._given_params = executable, options, GivenParameters()
         self._executor: Executor
         if executable.replacement is None:
-            self._executor = executor_of(executable, entry, options, self._given_params)
+            with collector_paused():
+                self._executor = executor_of(executable, entry, options, self._given_params)
         else:
             from landbridge.session.first_executor import FirstExecutor  # few programs have a replacement
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import pickle
 import platform
-import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from landbridge.errors import TargetError
 from landbridge.instruction_sets.cpus import Vectors
 from landbridge.instruction_sets.registry import canonical_name, instruction_set, is_known, names, usable
 from landbridge.process import llvm_process
-from landbridge.process.helper_process import environment, has_interpreter, python_command
+from landbridge.process.helper_process import has_interpreter
 from landbridge.process.usable_cores import usable_cores
 from landbridge.records import record
 from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.targets.known_processor import ProcessorFacts, known_processor
 from landbridge.text.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Instruction sets without a description that have 16 vector registers; the others have 32.
 _FEW_REGISTERS = ("i386", "i686", "arm")
@@ -253,8 +256,9 @@ def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProc
             f"target 'llvm': LLVM must be asked about -mtriple={triple} -mcpu={cpu} by a Python of its own, and "
             f"sys.executable is {sys.executable!r}; leave both out, or compile where it is Python"
         )
-    command = python_command(_PROBE, [triple, cpu, features])
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    from landbridge.process.start_helper import run_helper  # for other CPUs than this machine's
+
+    return run_helper(_PROBE, [triple, cpu, features])
 
 
 def _llvmlite() -> ModuleType:

@@ -7,22 +7,21 @@ JSON; ``Target(text)`` reads both.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from landbridge.errors import TargetError
 from landbridge.targets.kind import Options, OptionValue
+
+#: Text without quotes and escapes, in which words of a shell are what spaces separate.
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:=+ -]*")
 
 
 def parse(text: str) -> dict[str, object]:
     """Returns the dict form of option text or JSON text; option values stay text. Raises TargetError for other text."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
-    import shlex  # a program that is loaded has its target as JSON
-
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise TargetError(f"target {text!r} does not parse: {error}") from error
+    words = text.split() if _PLAIN.fullmatch(text) else _shell_words(text)
     if not words:
         raise TargetError("the target is empty; legal: a kind and options, such as 'llvm -mcpu=native'")
     form: dict[str, object] = {"kind": words[0]}
@@ -34,6 +33,15 @@ def parse(text: str) -> dict[str, object]:
             raise TargetError(f"target {text!r}: option {name!r} is given twice")
         form[name] = value if equals else True
     return form
+
+
+def _shell_words(text: str) -> list[str]:
+    import shlex  # most texts have no quotes
+
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise TargetError(f"target {text!r} does not parse: {error}") from error
 
 
 def _parse_json(text: str) -> dict[str, object]:

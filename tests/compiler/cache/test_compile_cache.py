@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.compiler.cache.key import _code
+from landbridge.compiler.cache.key import RUN_SIDE, _code
 from landbridge.files.cache_folder import open_folder
 from landbridge.operators import REGISTRY, definition, host_operator
 from tests.executable.contents import contents
@@ -144,6 +145,16 @@ def test_weights_target_and_compiler_count(folder: Path, compiles: list[str], mo
 @pytest.mark.parametrize("file", ["compiler/api.py", "codegen/cpu_runtime/runtime.ll", "codegen/c/prelude.h"])
 def test_every_file_that_images_are_made_of_counts(file: str) -> None:
     assert f'["{file}", ' in _code()
+
+
+def test_files_that_compiles_never_import_do_not_count() -> None:
+    """Those of the run side, which a contract of .importlinter keeps from the compiler, and the commands."""
+    contracts = configparser.ConfigParser()
+    contracts.read(Path(__file__).parents[3] / ".importlinter")
+    forbidden = contracts["importlinter:contract:compile-side"]["forbidden_modules"].split()
+    never_imported = {name.removeprefix("landbridge.") for name in forbidden} | {"cli"}
+    assert never_imported >= RUN_SIDE
+    assert not [folder for folder in RUN_SIDE if f'["{folder}/' in _code()]
 
 
 def test_what_has_no_digest_is_compiled(folder: Path, compiles: list[str], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from typing import IO
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError, OutOfMemoryError
 from landbridge.ir.limits import check_time
-from landbridge.process import llvm_process
+from landbridge.process import llvm_process, start_helper  # noqa: F401 - before the application changes sys.path
 from landbridge.process.background_threads import start
 from landbridge.process.helper_process import has_interpreter
 from landbridge.process.locks import new_lock
