@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from tests.cli.command_line import invoke
@@ -203,3 +203,42 @@ def test_limits_of_memory_and_time(tmp_path: Path) -> None:
     assert isinstance(done.exception, lb.OutOfMemoryError) or "memory_limit" in done.stderr
     assert invoke([*requested, "--memory-limit", "5"]).exit_code == 2
     assert invoke([*requested, "--time-limit", "0"]).exit_code != 0
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """``y = relu(x @ w)``."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (3, 4)) for name in "xy")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    weights = numpy_helper.from_array(np.eye(4, dtype=np.float32) - 0.5, "w")
+    graph = helper.make_graph(nodes, "product", [x], [y], [weights])
+    path = tmp_path / "product.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_a_first_program_runs_while_the_full_one_is_compiled(
+    product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path / "cache"))
+    # no process is fast enough, so that this does not depend on the time
+    monkeypatch.setattr("landbridge.compiler.background_compile.BackgroundCompile.take", lambda self: None)
+    fast, found = (["run", str(product), "--seed", "3", "--output-dir", str(tmp_path), *more] for more in (
+        ["--optimize", "fast", "--json"], ["--json"]))  # fmt: skip
+    done = invoke(fast)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["first_program"] is True
+    first = np.load(tmp_path / "y.npy")
+    assert "run by a first program of numpy functions" in invoke([*fast[:-1]]).stdout
+    done = invoke(found)
+    assert json.loads(done.stdout)["first_program"] is False
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), first, rtol=1e-5, atol=1e-6)
+    assert json.loads(invoke(fast).stdout)["first_program"] is False, "the cache has the full one"
+
+
+def test_optimize_is_fast_or_full_and_for_models(product: Path, model: Path) -> None:
+    done = invoke(["run", str(product), "--optimize", "slow"])
+    assert done.exit_code == 2 and "'slow' is neither fast nor full" in done.stderr
+    done = invoke(["run", str(model), "--optimize", "fast"])
+    assert done.exit_code == 2 and "--optimize are for the model it came from" in done.stderr
+    assert invoke(["run", str(model), "--optimize", "full"]).exit_code == 0

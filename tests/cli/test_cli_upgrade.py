@@ -33,7 +33,7 @@ def test_a_line_for_each_file(folder: Path) -> None:
     first, second = done.stdout.splitlines()
     size = old.stat().st_size
     assert first == f"{old}: format 8 to 9, 12,800 to {size:,} bytes"
-    assert second.startswith(f"{loop}: format 10 to 10, ")
+    assert second.startswith(f"{loop}: format 10 to 13, ")
     again = invoke(["upgrade", str(old)])
     assert (again.exit_code, again.stdout) == (0, f"{old}: format 9, {size:,} bytes, left as it is\n")
 
@@ -67,8 +67,8 @@ def bad_files(folder: Path) -> dict[str, str]:
     (folder / "folder").mkdir()
     return {
         "cut.lbx": "truncated: 9000 bytes, its header says 12800",
-        "old.lbx": "format version 7, and this Landbridge reads 8 to 12; compile the model again",
-        "new.lbx": "format version 99, and this Landbridge reads 8 to 12; install a newer Landbridge",
+        "old.lbx": "format version 7, and this Landbridge reads 8 to 13; compile the model again",
+        "new.lbx": "format version 99, and this Landbridge reads 8 to 13; install a newer Landbridge",
         "model.onnx": "not an .lbx file",
         "folder": "is a folder, and no .lbx",
         "none.lbx": "there is no file",
@@ -101,7 +101,7 @@ def test_as_json(folder: Path) -> None:
         "file": files[0],
         "output": files[0],
         "from_format": 8,
-        "to_format": 9,
+        "to_format": 13,
         "from_bytes": (STORED / "8-open.lbx").stat().st_size,
         "to_bytes": Path(files[0]).stat().st_size,
         "written": True,
@@ -133,7 +133,7 @@ def test_a_folder_that_takes_no_file(folder: Path, monkeypatch: pytest.MonkeyPat
         folder.chmod(0o700)
     assert done.exit_code == 1
     assert f"{folder / '8-known.lbx'} cannot be written: the folder {folder} takes no file" in done.stderr
-    assert done.stdout.startswith(f"{current}: format 9, ") and done.stdout.endswith("left as it is\n")
+    assert done.stdout.startswith(f"{current}: format 13, ") and done.stdout.endswith("left as it is\n")
     assert (folder / "8-known.lbx").read_bytes() == (STORED / "8-known.lbx").read_bytes()
 
 

@@ -8,6 +8,7 @@ from landbridge.executable.header import (
     OLDEST_VERSION,
     OPEN_LAUNCHES_VERSION,
     ROWS_VERSION,
+    SIZES_VERSION,
 )
 from tests.docs.test_docs import ROOT
 
@@ -19,7 +20,7 @@ def test_the_versions_of_the_page_are_those_of_the_reader_and_the_writer() -> No
         f"| formats that this release reads | {versions} |",
         f"| formats that it writes | {LOOPS_VERSION - 1}; {LOOPS_VERSION} for a program with a loop; "
         f"{OPEN_LAUNCHES_VERSION} for open dimensions on other devices than the CPU; "
-        f"{ROWS_VERSION} for inputs and outputs in rows |",
+        f"{ROWS_VERSION} for inputs and outputs in rows; {SIZES_VERSION} for open dimensions |",
         f"| formats before {OLDEST_VERSION} | refused: compile the model again |",
         f"| formats after {FORMAT_VERSION} | refused: install a newer Landbridge |",
     ):

@@ -6,6 +6,7 @@ import pytest
 
 from landbridge.errors import ExecutableError
 from landbridge.executable import instructions, json_form, manifest, parts, segments
+from landbridge.executable.json_form import size_of_text
 from landbridge.records import record
 
 CLASSES = [
@@ -32,7 +33,7 @@ def test_every_field_has_a_reader_of_its_type(cls):
     for name, reader in readers.items():
         if cls.__dataclass_fields__[name].type != "object":
             with pytest.raises(ExecutableError, match="corrupt file"):
-                reader(1.5)
+                reader(1.5, size_of_text)
 
 
 def test_a_type_without_a_reader_is_named():

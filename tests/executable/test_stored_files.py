@@ -4,7 +4,8 @@
 of an open one, and with a weight that may be replaced; from version 10 on, which only files with loops have, of a Scan
 over vectors that are added to half of what it carries; from version 11 on, which only files with launches of open sizes
 have, of the same convolution in OpenCL C; from version 12 on, which only files with inputs or outputs in rows have, of
-the same convolution of a picture in rows of sim:scratch. A new format version adds its own; none is ever made again.
+the same convolution of a picture in rows of sim:scratch; from version 13 on, which only files with open dimensions
+have, of the convolution of an open width. A new format version adds its own; none is ever made again.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from landbridge.executable.header import (
     FORMAT_VERSION,
     LOOPS_VERSION,
     OLDEST_VERSION,
-    OPEN_LAUNCHES_VERSION,
     ROWS_VERSION,
+    SIZES_VERSION,
 )
 from landbridge.executable.host_calls import host_calls
 from landbridge.executable.instructions import HostCall, If
@@ -45,8 +45,8 @@ def copied(file: Path, folder: Path) -> Path:
 def test_a_stored_file_gives_what_it_gave_and_has_the_bytes_of_a_save(file: Path, tmp_path: Path) -> None:
     path, before = copied(file, tmp_path), lb.load(file)
     found = upgrade_file(path)
-    special = {"loop": LOOPS_VERSION, "opencl": OPEN_LAUNCHES_VERSION, "rows": ROWS_VERSION}
-    newest = special.get(file.stem.partition("-")[2], LOOPS_VERSION - 1)
+    of_open_dimensions = dict.fromkeys(("loop", "open", "opencl"), SIZES_VERSION)
+    newest = ({"rows": ROWS_VERSION} | of_open_dimensions).get(file.stem.partition("-")[2], LOOPS_VERSION - 1)
     assert (found.format_before, found.format_after) == (int(file.stem.partition("-")[0]), newest)
     assert (found.bytes_before, found.bytes_after) == (file.stat().st_size, path.stat().st_size)
     assert found.written == (file.read_bytes() != path.read_bytes()) and format_version(path) == newest

@@ -167,12 +167,28 @@ Sanitize: TypeAlias = Annotated[
     bool,
     CliOption("--sanitize", help="Look for wrong uses of memory on every device; exit code 3 where one was found."),
 ]
+Optimize: TypeAlias = Annotated[
+    str,
+    CliOption(
+        "--optimize",
+        metavar="fast|full",
+        help="fast: run a first program at once, of other last bits, while the full one is compiled.",
+        completer=choices("fast", "full"),
+    ),
+]
 #: Errors of an output up to this are no difference, unless `--absolute` of ``landbridge compare`` is another.
 SMALL_ERROR = 5e-7
 Seed: TypeAlias = Annotated[int, CliOption("--seed", minimum=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
     bool, CliOption("--json", help="Print one JSON object on standard output, messages on standard error.")
 ]
+
+
+def parse_optimize(text: str) -> str | None:
+    """Returns ``text`` as ``landbridge.compile`` takes it, None for its default; raises UsageError for no legal one."""
+    if text not in ("fast", "full"):
+        raise UsageError(f"{text!r} is neither fast nor full", parameter="--optimize")
+    return None if text == "full" else text
 
 
 #: What joins extents; a capital one beside a digit too, as it is typed at times.

@@ -46,7 +46,7 @@ def open_model(
         if target is not None or shapes or places or declared:
             raise UsageError(
                 f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --alias, --mutable, "
-                "--input-spec, --check-indices and --allow-links are for the model it came from"
+                "--input-spec, --check-indices, --allow-links and --optimize are for the model it came from"
             )
         from landbridge.loader import load
 
@@ -57,7 +57,7 @@ def open_model(
 
         check_compiler()  # describing a target needs it too
         wanted = target or ("llvm" if devices is None else devices.target())
-        executable = compile(model, wanted, shapes=shapes, place=places, **declared)
+        executable = compile(model, wanted, shapes=shapes, place=places or None, **declared)
     return Opened(executable, time.perf_counter() - began)
 
 

@@ -56,6 +56,7 @@ def run(
         float | None, CliOption(metavar="SECONDS", help="How long a run may wait for its devices.")
     ] = None,
     check_indices: args.CheckIndices = False,
+    optimize: args.Optimize = "full",
     sanitize: args.Sanitize = False,
     on: args.On = None,
     json: args.Json = False,
@@ -92,6 +93,7 @@ def run(
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
         allow_links=allow_links,
+        optimize=args.parse_optimize(optimize),
     )
     if board is not None:
         options = declared_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,
@@ -139,6 +141,7 @@ def run(
         "runs_per_s": 1e3 / statistics.fmean(milliseconds),
         "repeat": repeat,
         "compile_s": opened.compile_s,
+        "first_program": executable.replacement is not None and session.executable is executable,
         "copies": [_describe_move(move) for move in moves if not move.is_kernel],
         "reorders": [_describe_move(move) for move in moves if move.is_kernel],
         "memory": describe_memory(executable),
@@ -218,6 +221,8 @@ def _print(result: dict[str, Any]) -> None:
         ("min ms", "median ms", "p90 ms", "p99 ms", "runs", "runs/s", "compile s"),
         [(*times, result["repeat"], f"{result['runs_per_s']:,.1f}", f"{result['compile_s']:.2f}")],
     )
+    if result.get("first_program"):
+        line("run by a first program of numpy functions: the full one was not compiled yet")
     table(
         "memory",
         ("device", "scope", "planned bytes", "lower bound", "proved optimal"),

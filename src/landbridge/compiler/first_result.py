@@ -17,7 +17,7 @@ from landbridge.targets import Target
 
 #: The only option that a first program takes: all others must have the values that mean nothing.
 _TAKEN = "shapes"
-_UNSET = (None, (), False, "error")
+_UNSET = (None, (), {}, False, "error")
 
 
 def first_then_full(

@@ -23,9 +23,9 @@ from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.executable.digest import sha256
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import FileWatch
-from landbridge.executable.header import HEADER_BYTES, Header, Section, unpack_header
-from landbridge.executable.json_form import from_json, instruction_list
-from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
+from landbridge.executable.header import HEADER_BYTES, SIZES_VERSION, Header, Section, unpack_header
+from landbridge.executable.json_form import ReadSize, from_json, instruction_list, size_of_text
+from landbridge.executable.manifest import SIZES, ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, check_code_image
 from landbridge.process.available_memory import check_available
 from landbridge.process.garbage import collector_paused
@@ -112,7 +112,13 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
     body = memoryview(file.read(constants_section.offset - HEADER_BYTES))
     if len(body) != constants_section.offset - HEADER_BYTES or header.digest([body]) != header.sha256:
         raise ExecutableError("corrupt: its SHA-256 does not match its contents; save it again")
-    manifest = from_json(Manifest, json.loads(bytes(_cut(body, manifest_section))))
+    fields = json.loads(bytes(_cut(body, manifest_section)))
+    read_size: ReadSize = size_of_text
+    if header.version >= SIZES_VERSION and type(fields) is dict:
+        from landbridge.executable.size_table import read_size_table  # only open programs have Sizes
+
+        read_size = read_size_table(fields.pop(SIZES, None)).__getitem__
+    manifest = from_json(Manifest, fields, read_size)
     programs = json.loads(bytes(_cut(body, instructions_section)))
     if type(programs) is not list or len(programs) != len(manifest.functions):
         raise ExecutableError("corrupt: functions and instructions differ in number; save it again")
@@ -137,7 +143,7 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
             entry.name,
             entry.inputs,
             entry.outputs,
-            instruction_list(program),
+            instruction_list(program, read_size),
             entry.parameters,
             entry.guards,
             entry.aliases,

@@ -3,7 +3,7 @@
 Sections in this order, zero bytes between them::
 
     header        128 bytes (see ``header``)
-    manifest      JSON (see ``manifest``)
+    manifest      JSON (see ``manifest``); from format 13 on with "sizes", a table (see ``size_table``)
     instructions  JSON: a list of instructions per function, in the manifest's order
     code          from a page boundary; each image from a page boundary
     constants     from a page boundary; each tensor from a multiple of 256 bytes
@@ -36,13 +36,15 @@ from landbridge.executable.header import (
     OPEN_LAUNCHES_VERSION,
     PAGE,
     ROWS_VERSION,
+    SIZES_VERSION,
     Header,
     Section,
 )
 from landbridge.executable.instructions import Loop, flattened
 from landbridge.executable.json_form import to_json
-from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
+from landbridge.executable.manifest import SIZES, ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, VDevice
+from landbridge.executable.size_table import SizeTable
 from landbridge.process.background_threads import begin
 
 Buffer = bytes | memoryview
@@ -97,14 +99,18 @@ class FileParts:
             scratch_bytes=scratch_bytes,
             metadata=metadata,
         )
-        self._manifest: dict[str, Any] = to_json(manifest)
-        self._instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
+        sizes = SizeTable()
+        self._manifest: dict[str, Any] = to_json(manifest, sizes.number)
+        self._instructions = _json_bytes([to_json(f.instructions, sizes.number) for f in functions.values()])
         loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
         self.version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
         if any(map(_has_open_launches, modules)):
             self.version = OPEN_LAUNCHES_VERSION
         if any(spec.axis_separators for f in functions.values() for spec in (*f.inputs, *f.outputs)):
             self.version = ROWS_VERSION
+        if sizes:
+            self.version = SIZES_VERSION
+            self._manifest[SIZES] = sizes.to_json()
 
     def front(self) -> bytes:
         """Returns the bytes before the constants, whose SHA-256 is among them."""

@@ -13,9 +13,10 @@ from landbridge.records import record
 #: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/lbx-format.md): a field that a
 #: version adds has a default. One that a version takes away would be refused as corrupt, so the reader has to pass it
 #: over for the versions before. What a file is written as is the oldest version that has all that is in it:
-#: ``ROWS_VERSION`` with inputs or outputs in rows, ``OPEN_LAUNCHES_VERSION`` with launches whose sizes a run decides,
-#: ``LOOPS_VERSION`` with a loop, else the one before that.
-FORMAT_VERSION = 12
+#: ``SIZES_VERSION`` with open dimensions, ``ROWS_VERSION`` with inputs or outputs in rows, ``OPEN_LAUNCHES_VERSION``
+#: with launches whose sizes a run decides, ``LOOPS_VERSION`` with a loop, else the one before that.
+FORMAT_VERSION = 13
+SIZES_VERSION = 13
 ROWS_VERSION = 12
 OPEN_LAUNCHES_VERSION = 11
 LOOPS_VERSION = 10

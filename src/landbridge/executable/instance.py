@@ -135,12 +135,17 @@ class OpenExtentValues:
 
     def __init__(self, extent_values: ExtentValues) -> None:
         self._extent_values = extent_values
+        self._known: IdentityMap[Extent, OpenNumber] = IdentityMap()
 
     def at(self, extent: Extent) -> int:
-        """Returns the value of ``extent``, an OpenNumber where that is a Size."""
+        """Returns the value of ``extent``, an OpenNumber where that is a Size: the same one at each call."""
         if isinstance(extent, int):
             return extent
-        return OpenNumber.created(self._extent_values.at(extent), (self._extent_values.slot(extent),))
+        found = self._known.get(extent)
+        if found is None:
+            slot = self._extent_values.slot(extent)
+            found = self._known[extent] = OpenNumber.created(self._extent_values.every[slot], (slot,))
+        return found
 
     def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
         """Returns the values of ``extents``."""

@@ -10,6 +10,9 @@ from landbridge.executable.device_image import LaunchSequence
 from landbridge.executable.parts import SizeGuard, StorageReport, TensorSpec, VDevice
 from landbridge.records import record
 
+#: The key in a manifest of the table of the program's Sizes, which its other fields and the instructions refer to.
+SIZES = "sizes"
+
 
 @record(frozen=True)
 class FunctionEntry:
