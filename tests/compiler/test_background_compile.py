@@ -294,3 +294,15 @@ def test_the_process_ends_with_the_last_program_and_session(file: Path, cache: P
         gc.collect()
     assert not is_alive(number)
     assert not [each for each in caught if issubclass(each.category, ResourceWarning)]
+
+
+def test_dimensions_that_are_numbers_have_a_first_program(cache: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }'
+    model = onnx.parser.parse_model(text).SerializeToString()
+    first = lb.compile(model, dims={"N": 3}, optimize="fast")
+    full = compiled_by(first).wait()
+    assert full is not None and full.main.inputs[0].shape == first.main.inputs[0].shape == (3, 4)
+    assert lb.compile(model, dims={"N": 3}).replacement is None, "the process compiled with the same options"
+    assert lb.compile(model, dims={"N": "1..4"}, optimize="fast").is_open
+    with pytest.raises(InputError, match="no open dimension 'K'"):
+        lb.compile(model, dims={"N": 3, "K": 2}, optimize="fast")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from landbridge.first_tier.not_taken import NotTakenError
-from landbridge.first_tier.onnx_file import read_graph
+from landbridge.first_tier.onnx_file import OnnxGraph, read_graph
 from landbridge.first_tier.wire_format import WireFormatError, fields, integers
 
 _X = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, "N", None))
@@ -73,12 +73,43 @@ def test_what_is_not_read():
     for tensor in (external, bfloat, short):
         with pytest.raises(NotTakenError):
             _read(tensors=[tensor])
-    branch = helper.make_graph([], "b", [], [_Y])
-    node = helper.make_node("If", ["x"], ["y"])
-    node.attribute.append(helper.make_attribute("then_branch", branch))
-    with pytest.raises(NotTakenError, match="then_branch"):
-        _read([node])
-    assert node.attribute[0].type == AttributeProto.GRAPH
+
+
+def test_graphs_within_nodes():
+    inner = helper.make_node("If", ["c"], ["y"], name="inner", then_branch=helper.make_graph([], "empty", [], [_Y]))
+    branch = helper.make_graph([inner], "b", [], [_Y], [numpy_helper.from_array(np.ones(2), "w")])
+    (read,) = _read([helper.make_node("If", ["x"], ["y"], then_branch=branch)]).nodes
+    found = read.attributes["then_branch"]
+    assert isinstance(found, OnnxGraph)
+    assert (found.name, found.opset, [each.name for each in found.outputs]) == ("b", 17, ["y"])
+    np.testing.assert_array_equal(found.constants["w"], [1, 1])
+    assert [each.name for each in found.nodes] == ["inner"]
+    assert isinstance(found.nodes[0].attributes["then_branch"], OnnxGraph)
+
+
+def test_graphs_within_one_another_beyond_any_model_are_not_read():
+    def field(number: int, content: bytes) -> bytes:
+        size, length = len(content), b""
+        while size > 127:
+            size, length = size >> 7, length + bytes([size & 127 | 128])
+        return bytes([number << 3 | 2]) + length + bytes([size]) + content
+
+    for depth, is_read in ((30, True), (40, False), (5000, False)):
+        graph = b""
+        for _ in range(depth):
+            attribute = field(1, b"then_branch") + field(6, graph) + bytes([20 << 3 & 127 | 128, 1, 5])
+            graph = field(1, field(4, b"If") + field(5, attribute))
+        if is_read:
+            assert read_graph(field(7, graph)).nodes[0].op_type == "If"
+        else:
+            with pytest.raises(NotTakenError, match="within one another"):
+                read_graph(field(7, graph))
+
+
+def test_operators_of_other_domains_have_these_in_their_names():
+    node = helper.make_node("Op", ["x"], ["y"], domain="com.microsoft")
+    own = helper.make_node("Op", ["x"], ["y"], domain="ai.onnx")
+    assert [each.op_type for each in _read([node, own]).nodes] == ["com.microsoft.Op", "Op"]
 
 
 @pytest.mark.parametrize("content", [b"\x08", b"\x08" + b"\xff" * 10, b"\x0a\x05abc", b"\x0b", b"\x09\0\0"])

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import landbridge as lb
 from landbridge.executable.instructions import HostCall
 from landbridge.first_tier.program import first_program, is_first
+from tests.ops.test_quantized_recurrent import network
 from tests.whole_models.light_models import light_model
 from tests.whole_models.small_models import add, edges, projection
 
@@ -266,3 +267,120 @@ def test_the_plan_keeps_tensors_apart(monkeypatch):
     assert _first(light_model("shufflenet")) is not None
     assert planned
     assert planned[0] > 20
+
+
+def _branches(then, otherwise, condition="c"):
+    graphs = [
+        helper.make_graph(nodes, name, [], [helper.make_tensor_value_info("y_" + name, TensorProto.FLOAT, None)])
+        for name, nodes in (("then", then), ("else", otherwise))
+    ]
+    return helper.make_node("If", [condition], ["y"], then_branch=graphs[0], else_branch=graphs[1])
+
+
+@pytest.mark.parametrize("extent", [1, 3])
+def test_the_branch_of_an_if_that_shapes_decide(extent):
+    """Exporters write them around Squeeze: the other branch would not even have a legal shape."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "one"], ["e"]),
+        helper.make_node("Equal", ["e", "one"], ["c"]),
+        _branches(
+            [helper.make_node("Squeeze", ["x", "axes"], ["y_then"])], [helper.make_node("Relu", ["x"], ["y_else"])]
+        ),
+    ]
+    constants = {"one": np.array(1, np.int64), "axes": np.array([1], np.int64)}
+    model = _model(nodes, {"x": (4, "E")}, {"y": None}, constants)
+    x = np.random.default_rng(0).standard_normal((4, extent)).astype(np.float32)
+    executable = _first(model, {"x": x.shape})
+    (found,) = lb.Session(executable, num_threads=1)(x)
+    np.testing.assert_array_equal(found, x[:, 0] if extent == 1 else np.maximum(x, 0))
+    calls = [each for each in executable.main.instructions if isinstance(each, HostCall)]
+    assert len(calls) == 1, "shapes are computed when the program is made"
+
+
+def test_an_if_that_a_run_decides():
+    """Both branches read values around them, one of which is in a branch of a branch."""
+    inner = _branches([helper.make_node("Neg", ["x"], ["y_then"])], [helper.make_node("Exp", ["a"], ["y_else"])], "d")
+    inner.output[0] = "y_then"
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("ReduceSum", ["x"], ["t"], keepdims=1),
+        helper.make_node("Greater", ["t", "zero"], ["c"]),
+        helper.make_node("Greater", ["t", "two"], ["d"]),
+        _branches([inner], [helper.make_node("Add", ["a", "x"], ["y_else"])]),
+    ]
+    constants = {"zero": np.array(0, np.float32), "two": np.array(2, np.float32)}
+    model = _model(nodes, {"x": (2, 3)}, {"y": (2, 3)}, constants)
+    for shift in (-1, 0.2, 1):
+        x = np.linspace(-0.5, 0.5, 6, dtype=np.float32).reshape(2, 3) + np.float32(shift)
+        wanted = np.abs(x) + x if shift < 0 else np.exp(np.abs(x)) if shift < 0.5 else -x
+        (first,), (compiled,) = _both(model, x)
+        np.testing.assert_allclose(first, wanted, rtol=1e-6)
+        np.testing.assert_allclose(first, compiled, rtol=1e-6)
+
+
+def test_an_if_whose_branches_differ_in_shape_is_left_to_the_compiler():
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["t"], keepdims=0),
+        helper.make_node("Greater", ["t", "zero"], ["c"]),
+        _branches([helper.make_node("Neg", ["x"], ["y_then"])], [helper.make_node("Neg", ["t"], ["y_else"])]),
+    ]
+    model = _model(nodes, {"x": (2, 3)}, {"y": None}, {"zero": np.array(0, np.float32)})
+    assert _first(model) is None
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_are_scattered(reduction, axis):
+    """Of equal places the last one stays, indices count from the end too, and those out of range are dropped."""
+    rng = np.random.default_rng(1)
+    shape = [2, 3, 4]
+    shape[axis] = 9
+    model = _model(
+        [
+            helper.make_node("Abs", ["x"], ["a"]),
+            helper.make_node("ScatterElements", ["a", "i", "u"], ["y"], axis=axis, reduction=reduction),
+        ],
+        {"x": (2, 5, 4), "u": shape},
+        {"y": (2, 5, 4)},
+        opset=18,
+    )
+    model.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, shape))
+    x, updates = (rng.standard_normal(each).astype(np.float32) for each in ((2, 5, 4), shape))
+    extent = (2, 5, 4)[axis]
+    indices = rng.integers(-extent - 1, extent + 1, shape)
+    (first,), (compiled,) = _both(model, x, updates, indices)
+    np.testing.assert_allclose(first, compiled, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1, 0], ids=["random", "zeros"])
+@pytest.mark.parametrize("channels", [3, 40], ids=["float32 sums", "float64 sums"])
+def test_a_quantized_convolution_is_exact(channels, scale):
+    """As onnxruntime's tool for dynamic quantization writes it; its result is to be that of the compiled program."""
+    rng = np.random.default_rng(2)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z", "wz"], ["n"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
+        helper.make_node("Cast", ["n"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["s", "ws"], ["both"]),
+        helper.make_node("Mul", ["f", "both"], ["y"]),
+    ]
+    constants = {
+        "w": rng.integers(0, 256, (5, channels, 3, 3)).astype(np.uint8),
+        "wz": np.array(130, np.uint8),
+        "ws": np.array(0.01, np.float32),
+    }
+    model = _model(nodes, {"x": (1, channels, 6, 7)}, {"y": (1, 5, 6, 7)}, constants)
+    x = (scale * rng.standard_normal((1, channels, 6, 7))).astype(np.float32)
+    (first,), (compiled,) = _both(model, x)
+    np.testing.assert_allclose(first, compiled, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_quantized_lstm(directions):
+    model = network(directions, 20, 32, zeros=True, columns=False)
+    x = np.random.default_rng(4).standard_normal((7, 3, 20)).astype(np.float32)
+    for first, compiled in zip(*_both(model, x, shapes={"x": x.shape}), strict=True):
+        # A state on the edge of two of 255 steps may round to either: about 1 / 255 of it, in few elements.
+        assert np.abs(first - compiled).max() < 0.01
+        assert np.median(np.abs(first - compiled)) < 1e-5

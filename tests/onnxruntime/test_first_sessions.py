@@ -214,15 +214,9 @@ def test_the_program_that_is_written_is_the_full_one(cache: Path, tmp_path: Path
         assert lb.load(tmp_path / "product.lbx").modules
 
 
-@pytest.mark.parametrize("change", ["size", "cache"])
-def test_otherwise_the_full_program_is_compiled(cache: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ort.SessionOptions()
-    options.add_session_config_entry("landbridge.optimize", "fast")
-    if change == "size":
-        options.add_free_dimension_override_by_name("N", 3)
-    else:
-        monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
-    session = ort.InferenceSession(content(PRODUCT), options)
+def test_without_a_cache_the_full_program_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
+    session = fast(PRODUCT)
     assert session._programs.session is not None and session._programs.session.executable.modules
 
 
@@ -237,3 +231,24 @@ def test_a_child_after_a_fork_compiles_what_it_needs(cache: Path) -> None:
             os._exit(status)
         _, status = os.waitpid(child, 0)
     assert status == 0
+
+
+def test_dimensions_that_the_options_fix_have_first_programs(cache: Path) -> None:
+    """Of two dimensions one is a number for all runs; a run of another is refused, as by the full program."""
+    text = HEAD + "g (float[N, M] x) => (float[N, M] y) { y = Softmax<axis = -1>(x) }"
+    options = ort.SessionOptions()
+    options.add_session_config_entry("landbridge.optimize", "fast")
+    options.add_free_dimension_override_by_name("M", 2)
+    theirs = onnxruntime.InferenceSession(content(text), providers=["CPUExecutionProvider"])
+    with held(cache):
+        session = ort.InferenceSession(content(text), options)
+        for number in (3, 5):
+            same(session.run(None, {"x": rows(number)}), theirs.run(None, {"x": rows(number)}))
+            assert session._programs.session is None
+        background = pending(session)
+    full = background.wait()
+    assert full is not None and [str(e) for e in full.main.inputs[0].shape] == ["N", "2"]
+    same(session.run(None, {"x": rows(4)}), theirs.run(None, {"x": rows(4)}))
+    assert session._programs.session is not None and session._programs.session.executable is full
+    with pytest.raises(failures.InvalidArgument):
+        session.run(None, {"x": np.zeros((4, 3), np.float32)})

@@ -119,7 +119,7 @@ def compile(
     - ``optimize``: with ``"fast"`` the result is a first program of numpy functions, which is made in milliseconds,
       while a process of low priority compiles the full one into the cache on disk. A Session takes the full one between
       two runs. Results of the first differ in the last bits, because its sums have another order. It is made for shapes
-      that are numbers, the default target and no other options; else, and without a cache, the full program is
+      and dims that are numbers, the default target and no other options; else, and without a cache, the full program is
       compiled (docs/compile-cache.md).
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target declares.
 

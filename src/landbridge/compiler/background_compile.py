@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from landbridge.compiler.cache import CacheEntry
 from landbridge.errors import FallbackWarning
@@ -25,6 +26,8 @@ from landbridge.process.locks import new_lock
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
 
+#: What is compiled: a model, the target, shapes of inputs and open dimensions that are numbers.
+Request: TypeAlias = tuple[bytes | Path, Target, Mapping[str, Sequence[int | str]] | None, Mapping[str, int] | None]
 _SERVE = "from landbridge.compiler.background_worker import serve; serve()"
 
 #: Those of this process, so that its end and forks find them.
@@ -42,6 +45,7 @@ class BackgroundCompile:
         model: bytes | Path,
         target: Target,
         shapes: Mapping[str, Sequence[int | str]] | None,
+        dims: Mapping[str, int] | None,
         entry: CacheEntry,
         instead: str = 'the first program stays in use; compile with optimize="full" to see the error',
     ) -> None:
@@ -55,7 +59,7 @@ class BackgroundCompile:
         #: The process, where it is one of this process: a child after a fork looks for the entry alone.
         self._process: subprocess.Popen[bytes] | None = None
         _all.add(self)
-        self._process = _started(model, target, shapes)
+        self._process = _started((model, target, shapes, dims))
 
     def __del__(self) -> None:
         self.end()  # nobody is left who would take the program
@@ -119,9 +123,8 @@ class BackgroundCompile:
             process.returncode = 0  # so that nothing waits for it here
 
 
-def _started(
-    model: bytes | Path, target: Target, shapes: Mapping[str, Sequence[int | str]] | None
-) -> subprocess.Popen[bytes]:
+def _started(request: Request) -> subprocess.Popen[bytes]:
+    model = request[0]
     if not has_interpreter():
         raise OSError("sys.executable is no Python")
     memory = None
@@ -131,7 +134,7 @@ def _started(
             with os.fdopen(os.dup(memory), "wb") as file:
                 file.write(model)
         given = memory if isinstance(model, bytes) else model.absolute()
-        request = pickle.dumps((given, target, shapes))
+        content = pickle.dumps((given, *request[1:]))
         process = subprocess.Popen(
             python_command(_SERVE),
             stdin=subprocess.PIPE,
@@ -146,7 +149,7 @@ def _started(
             os.close(memory)
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it ended at once, which ``take`` reports
-        process.stdin.write(request)
+        process.stdin.write(content)
         process.stdin.flush()
     return process
 

@@ -28,12 +28,12 @@ def serve() -> None:
     with suppress(OSError):
         os.nice(_NICENESS)
     descriptor = sys.stdin.fileno()
-    given, target, shapes = pickle.load(os.fdopen(descriptor, "rb", buffering=0, closefd=False))
+    given, *request = pickle.load(os.fdopen(descriptor, "rb", buffering=0, closefd=False))
     Thread(target=_end_with_parent, args=(descriptor,), name="parent", daemon=True).start()
     try:
         model = _content(given) if isinstance(given, int) else given
         with _others_done():
-            _compile(model, target, shapes)
+            _compile(model, *request)
         status = 0
     except BaseException as error:
         print(f"{type(error).__name__}: {error}"[:2000], flush=True)
@@ -41,14 +41,14 @@ def serve() -> None:
     os._exit(status)  # without what Python does at its end, of which nothing is left to be done
 
 
-def _compile(model: bytes | Path, target: object, shapes: object) -> None:
+def _compile(model: bytes | Path, target: object, shapes: object, dims: object) -> None:
     # imported here, as they import what compiles: the process may wait for others first
     from landbridge.compiler.api import compile
     from landbridge.reporting.stages import listening
 
     with warnings.catch_warnings(), listening(lambda stage: None):
         warnings.simplefilter("ignore")  # the entry has them, and who reads it is told
-        compile(model, target=target, shapes=shapes)  # type: ignore[arg-type]
+        compile(model, target=target, shapes=shapes, dims=dims)  # type: ignore[arg-type]
 
 
 def _end_with_parent(descriptor: int) -> None:

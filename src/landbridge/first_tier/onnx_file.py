@@ -35,16 +35,22 @@ DTYPES = {
 
 AttributeValue = int | float | str | Array | Sequence[int] | Sequence[float] | Sequence[str]
 
+#: Graphs within one another that are read.
+_DEEPEST = 32
+
 
 @record(frozen=True, eq=False)
 class Node:
-    """A node; empty names stand for inputs and outputs that it leaves out. ``name`` is for errors and traces."""
+    """A node; empty names stand for inputs and outputs that it leaves out. ``name`` is for errors and traces.
+
+    ``op_type`` has the domain before it where that is not ONNX's own: ``"com.microsoft.Gelu"``.
+    """
 
     op_type: str
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, AttributeValue]
+    attributes: Mapping[str, AttributeValue | OnnxGraph]
 
 
 @record(frozen=True)
@@ -61,7 +67,10 @@ class DeclaredInput:
 
 @record(frozen=True, eq=False)
 class OnnxGraph:
-    """The graph of a file: ``nodes`` in its order, ``constants`` by name (arrays that belong to this object)."""
+    """The graph of a file: ``nodes`` in its order, ``constants`` by name (arrays that belong to this object).
+
+    ``opset`` is that of the file, also of a graph within another.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -74,8 +83,8 @@ class OnnxGraph:
 def read_graph(file: bytes | memoryview) -> OnnxGraph:
     """Returns the graph of a ModelProto's bytes; its arrays are copies.
 
-    Raises NotTakenError for what is not read here: functions, domains other than ONNX's own, subgraphs, sparse
-    tensors, external data, elements that numpy lacks. Raises WireFormatError for bytes that are no message.
+    Raises NotTakenError for what is not read here: functions, sparse tensors, external data, elements that numpy
+    lacks. Raises WireFormatError for bytes that are no message.
     """
     graph: memoryview | None = None
     opset = 1
@@ -95,15 +104,17 @@ def read_graph(file: bytes | memoryview) -> OnnxGraph:
             raise NotTakenError("a function of the model")
     if graph is None:
         raise NotTakenError("a file without a graph")
-    return _graph(graph, opset)
+    return _graph(graph, opset, 0)
 
 
-def _graph(content: memoryview, opset: int) -> OnnxGraph:
+def _graph(content: memoryview, opset: int, depth: int) -> OnnxGraph:
+    if depth > _DEEPEST:
+        raise NotTakenError(f"more than {_DEEPEST} graphs within one another")
     name, nodes, constants = "", [], {}
     inputs, outputs = [], []
     for number, part in fields(content):
         if number == 1:
-            nodes.append(_node(message(part)))
+            nodes.append(_node(message(part), opset, depth))
         elif number == 2:
             name = text(part)
         elif number == 5:
@@ -119,10 +130,10 @@ def _graph(content: memoryview, opset: int) -> OnnxGraph:
     return OnnxGraph(name, tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
 
 
-def _node(content: memoryview) -> Node:
+def _node(content: memoryview, opset: int, depth: int) -> Node:
     inputs, outputs = [], []
-    name = op_type = ""
-    attributes: dict[str, AttributeValue] = {}
+    name = op_type = domain = ""
+    attributes: dict[str, AttributeValue | OnnxGraph] = {}
     for number, part in fields(content):
         if number == 1:
             inputs.append(text(part))
@@ -133,14 +144,15 @@ def _node(content: memoryview) -> Node:
         elif number == 4:
             op_type = text(part)
         elif number == 5:
-            label, value = _attribute(message(part))
+            label, value = _attribute(message(part), opset, depth)
             attributes[label] = value
         elif number == 7 and text(part) not in ("", "ai.onnx"):
-            raise NotTakenError(f"domain {text(part)!r}")
+            domain = f"{text(part)}."
+    op_type = domain + op_type
     return Node(op_type, name or (outputs[0] if outputs else op_type), tuple(inputs), tuple(outputs), attributes)
 
 
-def _attribute(content: memoryview) -> tuple[str, AttributeValue]:
+def _attribute(content: memoryview, opset: int, depth: int) -> tuple[str, AttributeValue | OnnxGraph]:
     name, kind = "", 0
     single: dict[int, Content] = {}
     floats: list[float] = []
@@ -168,6 +180,8 @@ def _attribute(content: memoryview) -> tuple[str, AttributeValue]:
             return name, text(single.get(4, memoryview(b"")))
         case 4:
             return name, _tensor(message(single.get(5, memoryview(b""))))[1]
+        case 5:
+            return name, _graph(message(single.get(6, memoryview(b""))), opset, depth + 1)
         case 6:
             return name, floats
         case 7:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from landbridge.errors import LandbridgeError
@@ -13,8 +14,8 @@ from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDe
 from landbridge.first_tier.call_builder import CallBuilder, ShapedValue
 from landbridge.first_tier.instructions import Linked, link
 from landbridge.first_tier.not_taken import NotTakenError
-from landbridge.first_tier.onnx_file import DeclaredInput, Node, OnnxGraph, read_graph
-from landbridge.first_tier.operators import TRANSLATIONS, Request
+from landbridge.first_tier.onnx_file import DeclaredInput, OnnxGraph, read_graph
+from landbridge.first_tier.translation import translate
 from landbridge.package_version import package_version
 from landbridge.targets import Target
 
@@ -30,20 +31,24 @@ _OPSETS = range(7, 29)
 
 
 def first_program(
-    model: bytes | Path, target: Target, shapes: Mapping[str, Sequence[int]] | None = None
+    model: bytes | Path,
+    target: Target,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> Executable | None:
     """Returns a program of numpy kernels for ``model``, an ONNX file or its bytes; None where the first tier cannot.
 
-    ``shapes``: shapes of inputs by name, over what the file declares. All extents must then be numbers. The program has
+    ``shapes``: shapes of inputs by name, over what the file declares; ``dims``: what its open dimensions are, by name.
+    All extents must then be numbers. The program has
     the inputs and outputs of the model, dense, and fixed. It has no machine code: each of its instructions calls a
     kernel of ``landbridge.numpy_kernels``. Its constants are copies, so that it does not depend on the file. Sums are
     numpy's: results differ from those of the compiled program in the last bits.
 
     None is returned for operators, element types and forms that have no translation here, for sizes that the data of a
-    run decide, for subgraphs, functions and external data, for targets other than a CPU of this host, and for files
+    run decide, for loops, functions and external data, for targets other than a CPU of this host, and for files
     that cannot be read. The compiler takes the same model, or says what is wrong with it.
     """
-    return FirstPrograms(model, target).at(shapes)
+    return FirstPrograms(model, target, dims).at(shapes)
 
 
 class FirstPrograms:
@@ -52,8 +57,9 @@ class FirstPrograms:
     The model is read here, once: its programs share constants, and do not depend on what becomes of the file.
     """
 
-    def __init__(self, model: bytes | Path, target: Target) -> None:
+    def __init__(self, model: bytes | Path, target: Target, dims: Mapping[str, int] | None = None) -> None:
         self._graph: OnnxGraph | None = None
+        self._dims = dims or {}
         self._name = model.stem if isinstance(model, Path) else ""
         if target.kind == "llvm":
             with suppress(*_REFUSALS):
@@ -64,7 +70,7 @@ class FirstPrograms:
         if self._graph is None:
             return None
         try:
-            return _program(self._graph, shapes or {}, self._name or self._graph.name)
+            return _program(_with_dims(self._graph, self._dims), shapes or {}, self._name or self._graph.name)
         except _REFUSALS:
             return None
 
@@ -83,6 +89,19 @@ def _read_file(path: Path) -> OnnxGraph:
         return read_graph(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
 
 
+def _with_dims(graph: OnnxGraph, dims: Mapping[str, int]) -> OnnxGraph:
+    """Returns ``graph`` with the numbers ``dims`` in place of the dimensions of these names; raises NotTakenError for
+    one that no input has.
+    """
+    if not dims.keys() <= {extent for each in graph.inputs for extent in each.shape or ()}:
+        raise NotTakenError("a dimension that no input has")
+    inputs = (
+        each if each.shape is None else replace(each, shape=tuple(dims.get(str(e), e) for e in each.shape))
+        for each in graph.inputs
+    )
+    return replace(graph, inputs=tuple(inputs)) if dims else graph
+
+
 def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -> Executable:
     if graph.opset not in _OPSETS:
         raise NotTakenError(f"opset {graph.opset}")
@@ -92,7 +111,7 @@ def _program(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], name: str) -
     builder = CallBuilder()
     named = inputs | {label: builder.constant(array) for label, array in graph.constants.items()}
     names = {constant: label for label, value in named.items() if (constant := value).constant is not None}
-    _translate(graph, builder, named)
+    translate(graph, graph.opset, builder, named)
     if not graph.outputs or any(each.name not in named for each in graph.outputs):
         raise NotTakenError("outputs that no node has")
     outputs = {each.name: named[each.name] for each in graph.outputs}
@@ -134,38 +153,3 @@ def _shape(declared: DeclaredInput, shapes: Mapping[str, Sequence[int]]) -> tupl
             raise NotTakenError(f"input {declared.name!r} of shape {list(given)}")
         extents.append(int(extent))
     return tuple(extents)
-
-
-def _translate(graph: OnnxGraph, builder: CallBuilder, named: dict[str, ShapedValue]) -> None:
-    """Adds the outputs of all nodes that outputs of the graph depend on to ``named``."""
-    needed = _needed(graph)
-    read = {label for node in needed for label in node.inputs} | {each.name for each in graph.outputs}
-    for node in needed:
-        translation = TRANSLATIONS.get(node.op_type)
-        if translation is None:
-            raise NotTakenError(f"operator {node.op_type}")
-        builder.node = node.name
-        try:
-            operands = tuple(named[label] if label else None for label in node.inputs)
-        except KeyError as error:
-            raise NotTakenError(f"node {node.name!r} reads {error} before any node makes it") from error
-        used = tuple(label in read for label in node.outputs)
-        request = Request(builder, node, operands, graph.opset, used)
-        results = translation(request)
-        request.check_all_read()
-        for number, label in enumerate(node.outputs):
-            if number < len(results):
-                named[label] = results[number]
-            elif label in read:
-                raise NotTakenError(f"output {number} of {node.op_type}")
-
-
-def _needed(graph: OnnxGraph) -> list[Node]:
-    """Returns the nodes that the outputs depend on, in the order of the file."""
-    wanted = {each.name for each in graph.outputs}
-    found = []
-    for node in reversed(graph.nodes):
-        if not wanted.isdisjoint(node.outputs):
-            found.append(node)
-            wanted.update(label for label in node.inputs if label)
-    return found[::-1]

@@ -106,6 +106,22 @@ def scatter_nd(x: Array, indices: Array, updates: Array, out: Array) -> None:
     out[tuple(at[legal].T)] = updates.reshape(len(rows), *x.shape[count:])[legal]
 
 
+@kernel("ScatterElements")
+def scatter_elements(x: Array, indices: Array, updates: Array, out: Array, *, axis: int, adds: bool) -> None:
+    """Copies ``x`` and writes, or adds, ``updates`` at indices along ``axis``; those out of range are dropped. Of equal
+    places the last update stays.
+    """
+    np.copyto(out, x)
+    places: list[Array] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = _wrapped(indices, x.shape[axis])
+    legal = (places[axis] >= 0) & (places[axis] < x.shape[axis])
+    at = tuple(np.broadcast_to(each, indices.shape)[legal] for each in places)
+    if adds:
+        np.add.at(out, at, updates[legal])
+    else:
+        out[at] = updates[legal]
+
+
 @kernel("Trilu")
 def triangle(x: Array, out: Array, *, diagonal: int, upper: int) -> None:
     """Keeps the upper or lower triangle of the last two axes."""

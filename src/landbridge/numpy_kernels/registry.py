@@ -23,6 +23,7 @@ _MODULES = (
     "activations",
     "convolutions",
     "elementwise",
+    "integer_products",
     "movement",
     "normalizations",
     "pooling",

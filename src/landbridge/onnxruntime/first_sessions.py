@@ -21,15 +21,21 @@ _RETAINED = 4
 class FirstSessions:
     """Sessions of ``model``, whose ``inputs`` have open extents, until ``pending`` is over; any thread may use them.
 
+    ``dims``: what open dimensions are always, by name.
     ``threads``: how many each Session may use, as ``Session`` takes it.
     """
 
     def __init__(
-        self, model: bytes | Path, inputs: Sequence[NodeArg], pending: BackgroundCompile, threads: int | None
+        self,
+        model: bytes | Path,
+        inputs: Sequence[NodeArg],
+        dims: Mapping[str, int],
+        pending: BackgroundCompile,
+        threads: int | None,
     ) -> None:
         #: The compile of the program for all sizes.
         self.pending = pending
-        self._model, self._inputs, self._threads = model, inputs, threads
+        self._model, self._inputs, self._dims, self._threads = model, inputs, dims, threads
         self._programs: FirstPrograms | None = None
         self._lock = new_lock()
         self._by_shapes: Retained[tuple[tuple[int, ...], ...], Session | None] = Retained(_RETAINED)
@@ -45,7 +51,7 @@ class FirstSessions:
     def _created(self, shapes: Mapping[str, tuple[int, ...]]) -> Session | None:
         with self._lock:
             if self._programs is None:
-                self._programs = FirstPrograms(self._model, Target("llvm"))
+                self._programs = FirstPrograms(self._model, Target("llvm"), self._dims)
         first = self._programs.at(shapes)
         return None if first is None else Session(first, num_threads=self._threads)
 

@@ -65,7 +65,9 @@ class Programs:
             from landbridge.onnxruntime.first_sessions import FirstSessions  # few sessions want first programs
 
             assert not isinstance(source.model, Executable)
-            self._first = FirstSessions(source.model, source.inputs, full, options.threads)
+            self._first = FirstSessions(
+                source.model, source.inputs, dict(options.free_dimensions), full, options.threads
+            )
         else:
             self._compile_for_all()
 
@@ -165,7 +167,6 @@ class Programs:
             _optimize(self._options) == "full"
             or isinstance(model, Executable)
             or not self._source.has_open
-            or self._options.free_dimensions
             or self._external != OF_THE_MODEL
             or self._are_named
             or any(value.type == UNTYPED for value in self._source.outputs)
@@ -177,6 +178,7 @@ class Programs:
             check_compiler()
             return full_in_background(
                 model,
+                self._options.free_dimensions,
                 f"the model is compiled for each choice of sizes, of which the last {self._limit} are kept",
             )
 

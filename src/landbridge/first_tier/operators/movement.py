@@ -284,6 +284,26 @@ def scatter_nd(r: Request) -> Sequence[ShapedValue]:
     return r.call("ScatterND", [x, indices, updates], [(x.shape, x.dtype)])
 
 
+@translates("ScatterElements", "Scatter")
+def scatter_elements(r: Request) -> Sequence[ShapedValue]:
+    """Translates ScatterElements that replaces or adds, and Scatter, its name before opset 11."""
+    x, indices, updates = r.input(0), r.input(1), r.input(2)
+    axis = r.axis(r.attribute("axis", 0), len(x.shape))
+    reduction = r.attribute("reduction", "none")
+    others = [e for i, e in enumerate(zip(indices.shape, x.shape, strict=True)) if i != axis]
+    if (
+        reduction not in ("none", "add")
+        or (reduction == "add" and x.dtype == "bool")
+        or indices.shape != updates.shape
+        or updates.dtype != x.dtype
+        or any(count > extent for count, extent in others)
+    ):
+        raise NotTakenError("ScatterElements of another form")
+    _check_indices(r, indices, x.shape[axis])
+    options = {"axis": axis, "adds": reduction == "add"}
+    return r.call("ScatterElements", [x, indices, updates], [(x.shape, x.dtype)], options, overwrites=True)
+
+
 @translates("Trilu")
 def triangle(r: Request) -> Sequence[ShapedValue]:
     """Translates Trilu."""

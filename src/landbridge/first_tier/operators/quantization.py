@@ -1,4 +1,4 @@
-"""Translations of QuantizeLinear and DequantizeLinear; what lies between them is computed with floats."""
+"""Translations of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and which products of bytes are taken."""
 
 from __future__ import annotations
 
@@ -40,6 +40,32 @@ def dequantize(r: Request) -> Sequence[ShapedValue]:
     ):
         raise NotTakenError("DequantizeLinear of other types")
     return r.call("DequantizeLinear", [x, scale, zero], [(x.shape, "float32")], {"axis": _axis(r, x, scale, zero)})
+
+
+@translates("DynamicQuantizeLinear")
+def quantize_by_range(r: Request) -> Sequence[ShapedValue]:
+    """Translates DynamicQuantizeLinear."""
+    x = r.input(0)
+    if x.dtype != "float32" or 0 in x.shape:
+        raise NotTakenError("DynamicQuantizeLinear of other types")
+    return r.call("DynamicQuantizeLinear", [x], [(x.shape, "uint8"), ((), "float32"), ((), "uint8")])
+
+
+def check_bytes(
+    r: Request,
+    left: tuple[ShapedValue, ShapedValue | None],
+    right: tuple[ShapedValue, ShapedValue | None],
+    terms: int,
+) -> None:
+    """Raises NotTakenError unless both are elements of 8 bits with their zero points, one for all of the ``left``, and
+    int32 holds sums of as many products as ``terms``.
+    """
+    for x, zero in (left, right):
+        if x.dtype not in ("int8", "uint8") or (zero is not None and zero.dtype != x.dtype):
+            raise NotTakenError(f"{r.node.op_type} of other types")
+    zero = left[1]
+    if (zero is not None and (prod(zero.shape) != 1 or len(zero.shape) > 1)) or terms * 255 * 255 >= 1 << 31:
+        raise NotTakenError(f"{r.node.op_type} of other forms")
 
 
 def _axis(r: Request, x: ShapedValue, scale: ShapedValue, zero: ShapedValue | None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from landbridge.array_type import Array
 from landbridge.first_tier.call_builder import CallBuilder, ShapedValue, TensorType
 from landbridge.first_tier.not_taken import NotTakenError
-from landbridge.first_tier.onnx_file import AttributeValue, Node
+from landbridge.first_tier.onnx_file import AttributeValue, Node, OnnxGraph
 from landbridge.records import record
 
 _T = TypeVar("_T")
@@ -32,7 +32,10 @@ class Request:
     def given(self, name: str) -> AttributeValue | None:
         """Returns attribute ``name``, None where the node has none of that name."""
         self._read.add(name)
-        return self.node.attributes.get(name)
+        found = self.node.attributes.get(name)
+        if isinstance(found, OnnxGraph):
+            raise NotTakenError(f"{self.node.op_type} with a graph")
+        return found
 
     def ignore(self, *names: str | int) -> None:
         """Says that attributes of these names, and inputs of these numbers, do not change the result."""

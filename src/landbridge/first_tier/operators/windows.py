@@ -8,6 +8,7 @@ from math import prod
 from landbridge.first_tier.call_builder import ShapedValue
 from landbridge.first_tier.not_taken import NotTakenError
 from landbridge.first_tier.operators.elementwise import broadcast
+from landbridge.first_tier.operators.quantization import check_bytes
 from landbridge.first_tier.operators.request import Request, translates
 from landbridge.records import record
 
@@ -62,17 +63,34 @@ def _window(r: Request, inputs: Sequence[int], extents: Sequence[int]) -> _Windo
 def conv(r: Request) -> Sequence[ShapedValue]:
     """Translates Conv of floats."""
     x, weight, bias = r.input(0), r.input(1), r.optional(2)
-    dtype = r.floats(x, weight, bias)
+    return _convolved(r, "Conv", [x, weight, bias], r.floats(x, weight, bias))
+
+
+@translates("ConvInteger")
+def conv_integer(r: Request) -> Sequence[ShapedValue]:
+    """Translates ConvInteger, whose weights may have a zero point for each filter."""
+    x, weight, x_zero, weight_zero = r.input(0), r.input(1), r.optional(2), r.optional(3)
+    check_bytes(r, (x, x_zero), (weight, weight_zero), prod(weight.shape[1:]))
+    if weight_zero is not None and prod(weight_zero.shape) not in (1, weight.shape[0]):
+        raise NotTakenError("ConvInteger with zero points of another shape")
+    return _convolved(r, "ConvInteger", [x, weight, x_zero, weight_zero], "int32")
+
+
+def _convolved(r: Request, kernel: str, operands: Sequence[ShapedValue | None], dtype: str) -> Sequence[ShapedValue]:
+    """Returns the result of the convolution ``kernel``, whose first operands are an image and weights."""
+    x, weight = operands[:2]
+    assert x is not None
+    assert weight is not None
     group = r.attribute("group", 1)
     if len(x.shape) < 3 or len(weight.shape) != len(x.shape) or group < 1 or x.shape[1] != weight.shape[1] * group:
-        raise NotTakenError("Conv of shapes that do not fit")
+        raise NotTakenError(f"{kernel} of shapes that do not fit")
     w = _window(r, x.shape[2:], weight.shape[2:])
     if r.integers("kernel_shape", None, weight.shape[2:]) != list(weight.shape[2:]):
-        raise NotTakenError("Conv of another kernel_shape")
+        raise NotTakenError(f"{kernel} of another kernel_shape")
     if weight.shape[0] % group or not prod(x.shape):
-        raise NotTakenError("Conv of shapes that do not fit")
+        raise NotTakenError(f"{kernel} of shapes that do not fit")
     options = {"group": group, "strides": w.strides, "dilations": w.dilations, "pads": w.pads}
-    return r.call("Conv", [x, weight, bias], [((x.shape[0], weight.shape[0], *w.outputs), dtype)], options)
+    return r.call(kernel, operands, [((x.shape[0], weight.shape[0], *w.outputs), dtype)], options)
 
 
 @translates("ConvTranspose")
@@ -148,17 +166,35 @@ def global_pool(r: Request) -> Sequence[ShapedValue]:
 def matmul(r: Request) -> Sequence[ShapedValue]:
     """Translates MatMul of floats."""
     a, b = r.input(0), r.input(1)
-    dtype = r.floats(a, b)
+    return _multiplied(r, "MatMul", [a, b], r.floats(a, b))
+
+
+@translates("MatMulInteger")
+def matmul_integer(r: Request) -> Sequence[ShapedValue]:
+    """Translates MatMulInteger, whose second matrix may have a zero point for each column."""
+    a, b, a_zero, b_zero = r.input(0), r.input(1), r.optional(2), r.optional(3)
+    check_bytes(r, (a, a_zero), (b, b_zero), a.shape[-1] if a.shape else 1)
+    columns = b.shape[-1:] if len(b.shape) == 2 else ()
+    if b_zero is not None and b_zero.shape not in ((), (1,), columns):
+        raise NotTakenError("MatMulInteger with zero points of another shape")
+    return _multiplied(r, "MatMulInteger", [a, b, a_zero, b_zero], "int32")
+
+
+def _multiplied(r: Request, kernel: str, operands: Sequence[ShapedValue | None], dtype: str) -> Sequence[ShapedValue]:
+    """Returns the result of the product ``kernel``, whose first operands are two tensors."""
+    a, b = operands[:2]
+    assert a is not None
+    assert b is not None
     if not a.shape or not b.shape:
-        raise NotTakenError("MatMul of scalars")
+        raise NotTakenError(f"{kernel} of scalars")
     left = a.shape if len(a.shape) > 1 else (1, *a.shape)
     right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
     if left[-1] != right[-2]:
-        raise NotTakenError("MatMul of shapes that do not fit")
+        raise NotTakenError(f"{kernel} of shapes that do not fit")
     batch = broadcast(ShapedValue(left[:-2], dtype), ShapedValue(right[:-2], dtype))
     rows = left[-2:-1] if len(a.shape) > 1 else ()
     columns = right[-1:] if len(b.shape) > 1 else ()
-    return r.call("MatMul", [a, b], [((*batch, *rows, *columns), dtype)])
+    return r.call(kernel, operands, [((*batch, *rows, *columns), dtype)])
 
 
 @translates("Gemm")
