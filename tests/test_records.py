@@ -201,14 +201,34 @@ def test_what_holds_itself_is_shown():
     assert "..." in repr(made)
 
 
-def test_the_init_of_a_record_is_made_when_its_first_object_is():
+def test_the_init_of_a_record_is_made_after_a_few_objects():
     cls = classes(record)["Point"]
     before = cls.__init__
-    assert [cls(1), cls(1)] == [cls(x=1), cls(1, y=0.5)]
+    for _ in range(10):
+        assert [cls(1), cls(1)] == [cls(x=1), cls(1, y=0.5)]
     assert cls.__init__ is not before and cls.__init__.__code__.co_varnames == ("self", "x", "y", "names", "hidden")
     made = object.__new__(cls)
     before(made, 2)  # who has it from before
     assert made == cls(2)
+
+
+@pytest.mark.parametrize("count", [0, 10], ids=["of the first object", "of a later one"])
+@pytest.mark.parametrize("name", ["Point", "Checked", "Mutable"])
+def test_arguments_that_do_not_fit_have_the_error_of_dataclasses(name, count):
+    theirs, ours = (classes(each)[name] for each in (dataclasses.dataclass, record))
+    for _ in range(count):
+        ours(1)
+    for args, kwargs in (
+        ((), {}),
+        ((1, 2, 3, 4, 5), {}),
+        ((1,), {"z": 2}),
+        ((1,), {next(iter(ours.__match_args__)): 1}),
+    ):
+        with pytest.raises(TypeError) as wanted:
+            theirs(*args, **kwargs)
+        with pytest.raises(TypeError) as found:
+            ours(*args, **kwargs)
+        assert str(found.value).replace("record", "dataclass") == str(wanted.value)
 
 
 def test_an_init_in_the_place_of_that_of_a_record_stays(monkeypatch):

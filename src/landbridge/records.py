@@ -3,8 +3,8 @@
 ``import Session`` defines 100 of them and the compiler 300, so that this is 20 ms of the one and 40 ms of the other
 (benchmarks/results/no_magic.md). ``dataclasses`` generates the source of up to six methods of each class and executes
 each. A ``record`` generates that of ``__init__`` alone, as an ``__init__`` that reads the fields by name would take
-longer for each object, and executes it when the first object is made: most classes that a process imports have none.
-Its other methods are ordinary functions. tests/test_records.py and
+longer for each object, and executes it, which takes 0.1 ms, when a few objects have been made: most classes that a
+process imports have fewer. Its other methods are ordinary functions. tests/test_records.py and
 tests/package/test_records.py compare records with dataclasses, and the times of both.
 """
 
@@ -28,6 +28,8 @@ class _Factory:
 
 
 _FACTORY = _Factory()
+#: Objects of a class that are made before its ``__init__`` is: each takes a few microseconds more.
+_FEW = 8
 _OPTIONS = {"init", "repr", "eq", "frozen", "slots"}
 
 
@@ -97,16 +99,22 @@ class _SignatureOfInit:
 
 
 def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Callable[..., None]:
-    """Returns the ``__init__`` of ``cls`` until its first call, which makes that of the fields: in order, keyword-only
-    ones last.
+    """Returns the ``__init__`` of the first few objects of ``cls``, which then makes that of all others: it takes the
+    fields in order, keyword-only ones last.
     """
     text, known = _init_text(cls, fields, frozen)
+    set_fields = _setter(cls, fields, frozen)
+    left = _FEW
 
     @cache
     def created() -> Callable[..., None]:
         return _executed(text, known, cls, fields)
 
     def first(self: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0 and set_fields(self, args, kwargs):
+            return
         init = created()
         if vars(cls).get("__init__") is first:  # nobody put another one in its place
             type.__setattr__(cls, "__init__", init)
@@ -114,6 +122,41 @@ def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bo
 
     first.created = created  # type: ignore[attr-defined]
     return first
+
+
+def _setter(
+    cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool
+) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
+    """Returns a function that initializes an object of ``cls`` with arguments, looking these up by name.
+
+    It returns False for arguments that do not fit, whose error the ``__init__`` of the class raises.
+    """
+    missing = dataclasses.MISSING
+    positional = [f.name for f in fields if f.init and not f.kw_only]
+    named = {f.name for f in fields if f.init}
+    facts = [(f.name, f.default, f.default_factory) for f in fields if f.init or f.default_factory is not missing]
+    set_one: Callable[[Any, str, Any], None] = object.__setattr__ if frozen else setattr
+    finishes = hasattr(cls, "__post_init__")
+
+    def set_fields(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        given = dict(zip(positional, args, strict=False))
+        if len(args) > len(positional) or not kwargs.keys() <= named - given.keys():
+            return False
+        given |= kwargs
+        for name, default, factory in facts:
+            if name in given:
+                set_one(self, name, given[name])
+            elif factory is not missing:
+                set_one(self, name, factory())
+            elif default is not missing:
+                set_one(self, name, default)
+            else:
+                return False
+        if finishes:
+            self.__post_init__()
+        return True
+
+    return set_fields
 
 
 def _init_text(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> tuple[str, dict[str, Any]]:
