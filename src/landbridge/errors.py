@@ -14,6 +14,7 @@ and the way out::
     |   +-- VerifyError              IR that breaks an invariant; names the pass after which it did
     |   |   +-- AccessError          a kernel not proved to stay inside its buffers
     |   +-- ParseError               IR text that does not parse
+    |   +-- ScheduleError            a loop transformation that would change what a kernel computes
     |   +-- CodegenError             a code generator or its back end failed
     |   +-- PlanError                a storage plan that is infeasible or wrong
     +-- TargetError (ValueError)     an unknown kind, option or value
@@ -158,6 +159,10 @@ class AccessError(VerifyError):
 
 class ParseError(CompileError):
     """Raised for IR text that does not parse."""
+
+
+class ScheduleError(CompileError):
+    """Raised for a loop transformation that is not legal, because the kernel would compute something else."""
 
 
 class CodegenError(CompileError):

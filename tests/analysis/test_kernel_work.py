@@ -28,7 +28,9 @@ def test_a_product_is_two_operations_a_term_and_its_operands_once() -> None:
     ).values()
     assert (facts.flops, facts.nbytes) == (2 * 5 * 64 * 48, 4 * (5 * 64 + 64 * 48 + 5 * 48))
     assert "lanes" in facts.schedule
-    assert facts.weighed
+    rows, columns = map(int, facts.schedule.split(" ")[0].split("x"))
+    tiles = [text.partition(":")[0] for text in facts.weighed]
+    assert f"{rows}x{columns}" in tiles and all(text.endswith(" cycles") for text in facts.weighed)
 
 
 @pytest.mark.sample(2)

@@ -11,16 +11,13 @@ from onnx import helper, numpy_helper
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, gpu, memref, scf, vector
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 import landbridge as lb
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
-from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction
+from landbridge.passes.lower.guards import KnownRanges
+from landbridge.passes.lower.peeling import Peeling
 
 
 def function(body: str, tasks: int = 8) -> func.FuncOp:
@@ -357,22 +354,15 @@ TARGETS = ("llvm", "c", "opencl", "opencl -device-class=cpu -vector-bits=512 -ve
 
 @pytest.mark.parametrize("model", [COLUMN, SQUARE], ids=["column", "square"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str, monkeypatch: Any) -> None:
+def test_guards_taken_for_known_are_found(model: onnx.ModelProto, target: str, monkeypatch: Any) -> None:
     """Lowering that leaves out the tests of padded reads, as though loops kept them true."""
-    read = Operands.read
-
-    def trusting(
-        self: Operands, a: ElementAccess, t: Tile, m: int, n: int, shift: Any = None, settled: Any = (), **more: Any
-    ) -> SSAValue:
-        return read(self, a, t, m, n, shift, a.guards, **more)
-
-    monkeypatch.setattr(Operands, "read", trusting)
-    monkeypatch.setattr(Reduction, "_clip", lambda self, d, low, high: (low, high, []))
+    monkeypatch.setattr(KnownRanges, "holds", lambda self, guard: True)
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(model, target)
 
 
 def test_a_row_taken_for_an_inner_one_is_found(monkeypatch: Any) -> None:
-    monkeypatch.setattr(Padding, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.m_runs])
+    monkeypatch.setattr(Peeling, "_inner_rows", lambda self: (0, 24))
+    monkeypatch.setattr(KnownRanges, "within", lambda self, dim, low, high: self.tested(self._guards))
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
         lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24, channels=16), "llvm")  # whose rows are a row's points

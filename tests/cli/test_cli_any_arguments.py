@@ -63,6 +63,7 @@ VALUES = {
     "--budget": one_of("0", "0.01", "-1", "x", "nan"),
     "--capacity": named(one_of(*ANY_NUMBERS, "64", "100000", "99999999999999999999999")),
     "--passes": one_of("fuse", "place,dedup,fold,fuse", "plan", "none", ",", "fuse,fuse"),
+    "--disable": one_of("fuse.epilogue", "plan.bytes,fold.view", "fuse", ","),
     "--output": one_of("out.bin", "none/out", "folder.npy", *SPECIAL),
     "--output-dir": one_of("out", "text.onnx", "text.onnx/out", "/dev/null/x", "/proc/none"),
     "--trace": one_of("out.json", "none/out", "/dev/full"),
@@ -81,7 +82,7 @@ OPTIONS = {
     "trace": (*_OF_A_RUN, "--output", "--top"),
     "explain": (*_OF_A_RUN, "--runs", "--top", "--svg", "--html"),
     "plan": ("--target", "--device", "--shape", "--place", "--capacity", "--budget", "--svg", "--html", "--json"),
-    "opt": ("--passes", "--output", "--dump", "--emit-source", "--target", "--shape", "--list", "--json"),
+    "opt": ("--passes", "--disable", "--output", "--dump", "--emit-source", "--target", "--shape", "--list", "--json"),
     "devices": ("--json", "--verbose"),
     "targets": ("--json",),
 }

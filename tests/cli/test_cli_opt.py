@@ -24,6 +24,27 @@ def test_the_passes_are_listed() -> None:
     assert all(name in shown for name in STEPS)
 
 
+def test_rewrites_are_listed_and_may_be_disabled(tmp_path: Path) -> None:
+    listed = json.loads(invoke(["opt", "--list", "--json"]).stdout)["rewrites"]
+    assert [entry["name"] for entry in listed] == [each.name for each in registry.rewrites()]
+    assert "fold.view" in invoke(["opt", "--list"]).stdout
+    file = tmp_path / "view.mlir"
+    file.write_text("""
+!t = tensor<4xf32, #lb.vdevice<0, "global">>
+func.func @main() -> tensor<2xf32, #lb.vdevice<0, "global">> {
+  %w = "lb.constant"() {symbol = @w} : () -> !t
+  %v = "lb.view"(%w) {offset = 2 : i64} : (!t) -> tensor<2xf32, #lb.vdevice<0, "global">>
+  func.return %v : tensor<2xf32, #lb.vdevice<0, "global">>
+}
+""")
+    line = ["opt", str(file), "-p", "fold"]
+    assert "lb.view" not in invoke(line).stdout
+    assert "lb.view" in invoke([*line, "--disable", "fold.pack, fold.view"]).stdout
+    done = invoke([*line, "--disable", "fold.views"])
+    assert done.exit_code != 0
+    assert "there is no rewrite 'fold.views' (did you mean 'fold.view'" in done.output
+
+
 def test_without_passes_the_text_comes_back() -> None:
     done = invoke(["opt", str(ADD)])
     assert (done.exit_code, done.stdout) == (0, ADD.read_text())

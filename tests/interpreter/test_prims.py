@@ -186,3 +186,42 @@ def test_large_results_are_refused_before_they_are_computed() -> None:
     value = g.elementwise("negated", [g.constant(np.zeros(1000, np.float32))], lambda s, v: -v)
     with pytest.raises(UnsupportedOperatorError, match="4000 bytes"):
         computed(module, block, [value], 3999)
+
+
+def test_lanes_of_a_last_tile_beyond_the_extent_are_not_computed() -> None:
+    """The maxima of 12 negative numbers in two tiles of 8, of which the last has 4 lanes of padding, and a copy."""
+    text = """
+!t = memref<3x2x8xf32, "global">
+!m = memref<3xf32, "global">
+!c = memref<3x12xf32, "global">
+#tiles = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+func.func @rows(%x: !t, %m: !m, %c: !c) attributes {lb.prim} {
+  %low = arith.constant -100.0 : f32
+  linalg.fill ins(%low : f32) outs(%m : !m)
+  linalg.generic {indexing_maps = [#tiles, affine_map<(d0, d1, d2) -> (d0)>],
+    iterator_types = ["parallel", "reduction", "reduction"]} ins(%x : !t) outs(%m : !m)
+    attrs = {lb.extents = [3, 2, 8], lb.bounds = [[1, 2, 8, 12]]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.maximumf %b, %a : f32
+    linalg.yield %r : f32
+  }
+  linalg.generic {indexing_maps = [#tiles, affine_map<(d0, d1, d2) -> (d0, d1 * 8 + d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !t) outs(%c : !c)
+    attrs = {lb.extents = [3, 2, 8], lb.bounds = [[1, 2, 8, 12]]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @main() {
+  func.return
+}
+"""
+    function = IRModule.parse(text, (Target("llvm"),)).prims()["rows"]
+    x = -1 - np.abs(RNG.standard_normal((3, 12), np.float32))
+    packed = np.zeros((3, 2, 8), np.float32)
+    packed.reshape(3, 16)[:, :12] = x
+    maxima, copy = np.zeros(3, np.float32), np.zeros((3, 12), np.float32)
+    prims.run_prim(function, [packed, maxima, copy])
+    np.testing.assert_array_equal(maxima, x.max(axis=1))
+    np.testing.assert_array_equal(copy, x)

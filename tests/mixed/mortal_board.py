@@ -63,16 +63,19 @@ class MortalBoard(RemoteBoardWithEvents):
         try:
             found = super().reported(timeout)
         except AssertionError:
-            raise DeviceLostError("its process has ended") from None
+            raise self._loss() from None
         if self.lost_context:
-            raise ContextLostError(self.lost_context)
+            raise self._loss()
         return found
+
+    def _loss(self) -> DeviceLostError:
+        return ContextLostError(self.lost_context) if self.lost_context else DeviceLostError("its process has ended")
 
     def _write(self, line: str) -> None:
         try:
             super()._write(line)
         except BrokenPipeError:
-            raise DeviceLostError("its process has ended") from None
+            raise self._loss() from None
 
     def _queued(self) -> Event:
         self.jobs.append(_Job(self, super()._queued()))

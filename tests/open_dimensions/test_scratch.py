@@ -10,13 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import landbridge as lb
-from landbridge.passes.lower.schedule import MANY_TASKS
-from landbridge.passes.lower.scratch import MAX_STACK_BYTES
+from landbridge.passes.lower.cost import TASKS
 
 #: Relative to each result: exp within 2 ulp of f32, and a sum of four.
 TOLERANCE = 2e-6
 #: A row of more elements than fit a stack.
-LONG = MAX_STACK_BYTES // 4 + 1
+LONG = TASKS.stack_bytes // 4 + 1
 
 
 def softmax(*shape: int | str) -> onnx.ModelProto:
@@ -40,7 +39,7 @@ def check(session: lb.Session, *shape: int) -> None:
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_rows_of_any_number_and_length(target: str, threads: int) -> None:
     session = lb.Session(lb.compile(softmax("N", 4, "L"), target), num_threads=threads)
-    for rows in (1, 2, MANY_TASKS - 1, MANY_TASKS, MANY_TASKS + 1, 3 * MANY_TASKS - 1):
+    for rows in (1, 2, TASKS.enough - 1, TASKS.enough, TASKS.enough + 1, 3 * TASKS.enough - 1):
         for length in (1, 16, 1000):
             check(session, rows, 4, length)
     check(session, 2, 4, LONG)
@@ -73,8 +72,8 @@ def test_scratch_is_memory_of_the_plan_and_of_no_more_parts_than_rows() -> None:
     assert executable.scratch_bytes == 0
     (report,) = executable.memory
     row = 4 * 1024
-    two_temporaries = {rows: report.planned_bytes.at({"N": rows, "L": 1024}) for rows in (1, 40, 10 * MANY_TASKS)}
-    assert two_temporaries == {1: 2 * row, 40: 80 * row, 10 * MANY_TASKS: 2 * MANY_TASKS * row}
+    two_temporaries = {rows: report.planned_bytes.at({"N": rows, "L": 1024}) for rows in (1, 40, 10 * TASKS.enough)}
+    assert two_temporaries == {1: 2 * row, 40: 80 * row, 10 * TASKS.enough: 2 * TASKS.enough * row}
 
 
 def test_rows_that_fit_a_stack_take_it() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.prim_builder import Access, PrimBuilder
+from landbridge.ir.scalars import Value
 from landbridge.ir.types import shape_of
 
 
-def elementwise(g: GraphBuilder, f: Callable, *inputs: SSAValue) -> SSAValue:
+def elementwise(g: GraphBuilder, f: Callable[..., Value], *inputs: SSAValue) -> SSAValue:
     return g.elementwise(g.node or "ew", list(inputs), f)
 
 
@@ -25,7 +28,7 @@ def conv(g: GraphBuilder, x: SSAValue, channels: int, kernel: int = 1, seed: int
     weights = constant(g, channels, c, kernel, kernel, seed=seed)
     pad = kernel // 2
 
-    def build(p):
+    def build(p: PrimBuilder) -> None:
         source = p.pad(p.inputs[0], [0, 0, pad, pad], [0, 0, pad, pad], 0.0) if pad else p.inputs[0]
         p.generic(
             "pppprrr",
@@ -45,8 +48,8 @@ def conv(g: GraphBuilder, x: SSAValue, channels: int, kernel: int = 1, seed: int
 def transpose(g: GraphBuilder, x: SSAValue, order: Sequence[int]) -> SSAValue:
     shape = [shape_of(x.type)[a] for a in order]
 
-    def build(p):
-        source = (p.inputs[0], lambda *d: [d[list(order).index(a)] for a in range(len(order))])
+    def build(p: PrimBuilder) -> None:
+        source: Access = (p.inputs[0], lambda *d: [d[list(order).index(a)] for a in range(len(order))])
         p.generic("p" * len(order), shape, [source], [(p.outputs[0], lambda *d: d)], lambda s, a: a)
 
     return g.call("transpose", [x], [(shape, "float32")], build)[0]
@@ -55,8 +58,8 @@ def transpose(g: GraphBuilder, x: SSAValue, order: Sequence[int]) -> SSAValue:
 def slice_last(g: GraphBuilder, x: SSAValue, first: int, count: int, step: int = 1) -> SSAValue:
     shape = [*shape_of(x.type)[:-1], count]
 
-    def build(p):
-        source = (p.inputs[0], lambda *d: [*d[:-1], d[-1] * step + first])
+    def build(p: PrimBuilder) -> None:
+        source: Access = (p.inputs[0], lambda *d: [*d[:-1], d[-1] * step + first])
         p.generic("p" * len(shape), shape, [source], [(p.outputs[0], lambda *d: d)], lambda s, a: a)
 
     return g.call("slice", [x], [(shape, "float32")], build)[0]
@@ -68,18 +71,18 @@ def reduce_last(g: GraphBuilder, x: SSAValue, keep: bool = True, kind: str = "me
     rank = len(shape)
     result = [*shape[:-1], 1] if keep else list(shape[:-1])
 
-    def to(*d):
+    def to(*d: Any) -> Sequence[Any]:
         return [*d[:-1], 0] if keep else d[:-1]
 
-    def build(p):
-        ins = [(p.inputs[0], lambda *d: d)]
+    def build(p: PrimBuilder) -> None:
+        ins: list[Access] = [(p.inputs[0], lambda *d: d)]
         loops = "p" * (rank - 1) + "r"
         if kind == "max":
             p.generic(loops, shape, ins, [(p.outputs[0], to)], lambda s, acc, a: s.maximum(acc, a), init=-np.inf)
             return
         total = p.temp(result, "float32")
         p.generic(loops, shape, ins, [(total, to)], lambda s, acc, a: acc + a, init=0.0)
-        same = [(total, lambda *d: d)]
+        same: list[Access] = [(total, lambda *d: d)]
         p.generic("p" * len(result), result, same, [(p.outputs[0], lambda *d: d)], lambda s, a: a * (1 / shape[-1]))
 
     return g.call(f"reduce_{kind}", [x], [(result, "float32")], build)[0]

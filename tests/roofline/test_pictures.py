@@ -125,4 +125,4 @@ def test_kernels_without_arithmetic_stand_apart() -> None:
 
 
 def test_columns_are_explained() -> None:
-    assert "weighed: the blocks of registers" in render_html(KERNELS, LIMITS, "t")
+    assert "weighed: the register tiles" in render_html(KERNELS, LIMITS, "t")

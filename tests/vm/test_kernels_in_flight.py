@@ -12,9 +12,11 @@ import pytest
 import landbridge as lb
 from landbridge.device.api import Device, Event, Region
 from landbridge.device.protocols import AccessMode
+from landbridge.errors import ContextLostError, DeviceLostError
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, Instruction, View
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.targets import Target
+from landbridge.vm.kernels_in_flight import KernelsInFlight
 from tests.memory.test_imports_behind_caches import KernelsAndImports, array
 from tests.vm import programs
 from tests.vm.lazy_kernels import IMAGE, N
@@ -132,3 +134,27 @@ def test_memory_that_is_written_twice_comes_back_once_both_are_done():
         s.run()
         assert (y == 16 * step).all() and (z == 4 * step).all()
     assert len(others) == 2
+
+
+class _Lost:
+    """An event of a device that tells the cause of its loss once, and afterwards only that it is gone."""
+
+    def __init__(self, causes: list[DeviceLostError]) -> None:
+        self._causes = causes
+
+    def query(self) -> bool:
+        return False
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        raise self._causes.pop(0) if len(self._causes) > 1 else self._causes[0]
+
+
+def test_the_first_report_of_a_loss_is_what_the_caller_sees(api):
+    device = Device(api, 0)
+    causes = [ContextLostError("a job took too long"), DeviceLostError("no such device")]
+    flying = KernelsInFlight(device, None)
+    for name in ("first", "second"):
+        flying.add(name, _Lost(causes))
+    with pytest.raises(ContextLostError, match="a job took too long"):
+        flying.wait()
+    assert device.is_lost

@@ -9,6 +9,7 @@ from landbridge.errors import AccessError, PlacementError
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations, operations_of
 from landbridge.ir.types import shape_of
 from landbridge.ir.verify_places import is_nd
 from landbridge.operators import REGISTRY, Kernel
@@ -38,7 +39,7 @@ def access_errors(module: IRModule, *, generated: bool) -> Iterator[None]:
 
 def _in_open_rows(module: IRModule, kernel: str) -> str:
     """Returns an error for a call of ``kernel`` on memory in rows whose extents a run decides; empty for none."""
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, CallOp) and op.callee_name == kernel:
             for value in op.operands:
                 if is_nd(value.type) and (names := ", ".join(dimensions_of(shape_of(value.type)))):
@@ -58,7 +59,7 @@ def _written() -> str:
 
 
 def _generated(module: IRModule, kernel: str) -> str:
-    calls = [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name == kernel]
+    calls = [op for op in operations_of(module.main, CallOp) if op.callee_name == kernel]
     nodes = list(dict.fromkeys(node_name(op) for op in calls))
     named = ", ".join(map(repr, nodes[:_SHOWN])) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
     origin = f" from node{'s' if len(nodes) > 1 else ''} {named}" if nodes else ""

@@ -23,6 +23,7 @@ from landbridge.ir.graph_ops import (
     viewed,
 )
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import element_count, shape_of, vdevice_of
 from landbridge.records import record
 
@@ -82,7 +83,7 @@ class Claims:
             self._claims.setdefault(root, claim)
 
     def _claim_parts(self, block: Block) -> None:
-        for op in block.ops:
+        for op in operations(block):
             if isinstance(op, IfOp):
                 for region in (op.then_region, op.else_region):
                     for value, result in zip(cast(YieldOp, region.block.last_op).values, op.res, strict=True):

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.shapes.physical import nd_bytes, physical_shape
@@ -33,7 +34,7 @@ def values_with_free_rows(module: IRModule) -> list[SSAValue]:
     """Returns the results of operations of @main that lie in such a scope."""
     return [
         value
-        for op in module.main.walk()
+        for op in all_operations(module.main)
         for value in op.results
         if isinstance(value.type, TensorType) and has_free_rows(module, vdevice_of(value.type))
     ]

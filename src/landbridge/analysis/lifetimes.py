@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
+from landbridge.ir.traversal import operations
 from landbridge.records import record
 
 
@@ -49,7 +50,7 @@ def root(value: SSAValue) -> SSAValue:
 
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
     """Yields the operations that use memory, each with the values it uses."""
-    for op in block.ops:
+    for op in operations(block):
         if isinstance(op, CallOp | HostCallOp | memref.CopyOp | PreparedOp):
             yield op, tuple(op.operands)
         elif isinstance(op, IfOp):

@@ -15,8 +15,13 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
     The last ``outputs`` arguments of the PrimFunc are the outputs.
     """
     copied = copied_first(function, outputs)
-    if copied is not None:
-        return [copied]
+    return read_where_written(function, outputs) if copied is None else [copied]
+
+
+def read_where_written(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
+    """Returns the (input, output) numbers of arguments that only the last stage of a PrimFunc uses, which reads each
+    element of the input where it writes that of the output.
+    """
     block = function.body.block
     stage = block.last_op.prev_op if block.last_op is not None else None
     if not isinstance(stage, linalg.ops.GenericOp):

@@ -12,6 +12,7 @@ from landbridge.analysis.shared_memory import host_of, is_slow_in_place, lender_
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.records import record
 
@@ -115,7 +116,7 @@ def _retained(block: Block) -> Iterator[tuple[SSAValue, str]]:
     if block.last_op is not None:
         for returned in block.last_op.operands:
             yield returned, "an output"
-    for op in block.ops:
+    for op in operations(block):
         if isinstance(op, ConstantOp):
             yield op.result, "a weight"
         elif isinstance(op, IfOp | LoopOp):

@@ -19,6 +19,7 @@ from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, placed_on
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.process.locks import cached_property
@@ -132,7 +133,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
             scope = scope_of(VDeviceAttr.of(0, named))
             scope.residents.append(Resident(_constant_bytes(argument.type, scope.kind), [], name))
     known: dict[tuple[VDeviceAttr, Attribute, Attribute], Resident] = {}
-    for op in block.ops:
+    for op in operations(block):
         # In ordinary memory they are used in place, in the program's file.
         if isinstance(op, ConstantOp) and (vdevice := placed_on(op)).scope.data != GLOBAL_SCOPE:
             key = vdevice, op.symbol, op.result.type
@@ -149,7 +150,7 @@ def _allocations(block: Block) -> list[Alloc]:
     lives = lifetimes(block)
     return [
         Alloc(op, placed_on(op), lives.get(op.memref, Lifetime(0, 0)))
-        for op in block.ops
+        for op in operations(block)
         if isinstance(op, memref.AllocOp) and op.memref.first_use is not None
     ]
 

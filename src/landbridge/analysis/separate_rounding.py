@@ -7,12 +7,14 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
+from landbridge.ir.traversal import all_operations
+
 
 def rounds_separately(function: func.FuncOp) -> bool:
     """Returns whether ``function`` adds a product to something and both must be rounded."""
     return any(
         isinstance(operand.owner, arith.MulfOp) and not (_may_contract(op) and _may_contract(operand.owner))
-        for op in function.walk()
+        for op in all_operations(function)
         if isinstance(op, arith.AddfOp | arith.SubfOp)
         for operand in op.operands
     )

@@ -23,6 +23,7 @@ from landbridge.identity_map import IdentityMap
 from landbridge.ir.kernel_attributes import has_sizes, sizes_of, task_count
 from landbridge.ir.length_ops import SizedByOp
 from landbridge.ir.prim_ops import OrderLoadsOp, PrefetchOp
+from landbridge.ir.traversal import operations_of
 from landbridge.records import record
 from landbridge.sizes.size import split_number
 
@@ -32,7 +33,7 @@ def verify_accesses(function: func.FuncOp) -> None:
     bounds."""
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
-    computed = [op.size.data for op in function.walk() if isinstance(op, SizedByOp)]
+    computed = [op.size.data for op in operations_of(function, SizedByOp)]
     words = [a for a in function.body.block.args if isinstance(a.type, MemRefType)][-1:] if has_sizes(function) else []
     is_open = bool(words or computed)
     ranges = OpenRanges(words[0] if words else None, sizes_of(function), tasks, computed) if is_open else IndexRanges()

@@ -24,6 +24,9 @@ def opt(
         ),
     ] = None,
     passes: Annotated[str, CliOption("--passes", "-p", metavar="PASS,PASS", help="The passes to run, in order.")] = "",
+    disable: Annotated[
+        str, CliOption("--disable", metavar="PASS.RULE,..", help="Rewrites that the passes do not do; --list has all.")
+    ] = "",
     output: Annotated[Path | None, CliOption("--output", "-o", file=True, help="Write the IR there.")] = None,
     dump: Annotated[
         Path | None,
@@ -42,7 +45,7 @@ def opt(
     shape: args.Shapes = None,
     dim: args.Dims = None,
     allow_links: args.AllowLinks = False,
-    list_passes: Annotated[bool, CliOption("--list", help="List the passes and stop.")] = False,
+    list_passes: Annotated[bool, CliOption("--list", help="List the passes and their rewrites, and stop.")] = False,
     json: args.Json = False,
 ) -> None:
     """Run passes on FILE.mlir, verify after each, and print the IR.
@@ -55,20 +58,22 @@ def opt(
 
     if list_passes:
         known = [{"name": name, "doc": registry.get(name).doc} for name in registry.names()]
+        rules = [{"name": each.name, "doc": each.doc} for each in registry.rewrites()]
         if json:
-            emit({"passes": known})
+            emit({"passes": known, "rewrites": rules})
         else:
             table("passes", ("name", "what it does"), [(p["name"], p["doc"]) for p in known])
+            table("rewrites", ("name", "what it does"), [(r["name"], r["doc"]) for r in rules])
         return
     if file is None:
         raise UsageError("name the file to read, or ask for --list", parameter="FILE.mlir")
     check_outputs([output, emit_source], [file])
-    names = [name.strip() for name in passes.split(",") if name.strip()]
+    names, disabled = ([name.strip() for name in text.split(",") if name.strip()] for text in (passes, disable))
     seconds: dict[str, float] = {}
     module = _read(file, target or "llvm", args.parse_shapes(shape), args.parse_dims(dim), allow_links)
     sources = [str(file), *module.sources]
     with progress(f"running {len(names)} passes"):
-        module = registry.run_pipeline(module, names, dump=dump, seconds=seconds, sources=sources)
+        module = registry.run_pipeline(module, names, dump=dump, seconds=seconds, sources=sources, disabled=disabled)
         text = module.print()
     if emit_source is not None:
         write_text(emit_source, _source(module), sources)

@@ -45,6 +45,7 @@ from landbridge.ir.limits import check_time
 from landbridge.ir.main_attributes import growths, set_unpacked_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations, operations_of
 from landbridge.ir.verify_places import check_scopes
 from landbridge.operators.implementations import HOST_PREFIX
 from landbridge.package_version import package_version
@@ -258,7 +259,7 @@ def _compiled(
             folder = directory / program_name(number)
         try:
             with nullcontext() if pieces is None else _may_be_empty(module):
-                code.begin(module.targets, sum(isinstance(op, CallOp) for op in module.main.walk()))
+                code.begin(module.targets, len(operations_of(module.main, CallOp)))
                 every = folder is not None or options.sanitize
                 module = run_pipeline(module, steps, folder, seconds, module.sources, every=every)
                 if "alias" not in steps:
@@ -328,7 +329,7 @@ def _host_operators(programs: Sequence[ChosenProgram]) -> str:
 
 def _operations(module: IRModule) -> Iterator[Operation]:
     """Yields the operations of ``module`` and of the programs that its calls run."""
-    yield from module.main.walk()
+    yield from all_operations(module.main)
     for body in module.bodies.values():
         yield from _operations(body)
 

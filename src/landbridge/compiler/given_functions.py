@@ -24,6 +24,7 @@ from landbridge.ir.kernel_attributes import target_number
 from landbridge.ir.main_attributes import set_io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import place_on
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, nbytes_of
 from landbridge.passes.lower.in_groups import lower_kernels
 from landbridge.passes.registry import run_pipeline
@@ -74,7 +75,7 @@ def compiled_functions(
 
 def called_functions(module: IRModule) -> frozenset[str]:
     """Returns the names of the PrimFuncs that @main of ``module`` calls."""
-    return frozenset(op.callee_name for op in module.main.walk() if isinstance(op, CallOp))
+    return frozenset(op.callee_name for op in operations_of(module.main, CallOp))
 
 
 def as_functions(executable: Executable, names: Sequence[str]) -> Executable:

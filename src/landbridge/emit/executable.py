@@ -17,6 +17,7 @@ from landbridge.ir.main_attributes import aliases, frame_layouts, guards, input_
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import plan_quality
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, element_count, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 from landbridge.shapes.strides import span
@@ -29,7 +30,7 @@ def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | 
     Executable's vdevices are those of the module, then one for each further scope that instructions name. Raises
     CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument.
     """
-    kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
+    kernels = {op.sym_name.data: op for op in operations(lowered.body.block) if isinstance(op, func.FuncOp)}
     main, vdevices = _main(module, kernels, variants or {})
     return Executable(
         functions={"main": main},
@@ -90,7 +91,7 @@ def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int
 
 def _reports(module: IRModule) -> Iterator[StorageReport]:
     """Yields the planner's result for each storage."""
-    for op in module.main.body.block.ops:
+    for op in operations(module.main.body.block):
         if isinstance(op, AllocStorageOp):
             device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data
             yield StorageReport(device, scope, op.size, *plan_quality(op))

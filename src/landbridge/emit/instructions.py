@@ -30,6 +30,7 @@ from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import crossing_reason, declared_vdevice, node_name, placed_on
 from landbridge.ir.plain_attributes import ints, plain_data
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 
@@ -75,7 +76,7 @@ class InstructionBuilder:
     def block(self, block: Block) -> tuple[Instruction, ...]:
         """Returns the instructions of ``block``; raises CodegenError for an operation that has none."""
         instructions: list[Instruction] = []
-        for op in block.ops:
+        for op in operations(block):
             if isinstance(op, HostCallOp):
                 instructions += self._shaped_constants(op)
             if not isinstance(op, YieldOp | func.ReturnOp):

@@ -16,6 +16,7 @@ from landbridge.ir.kernel_attributes import schedule_of
 from landbridge.ir.length_ops import reserved
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations
 from landbridge.passes.lower.shared_code import Variant
 from landbridge.sizes.size import Extent
 
@@ -32,7 +33,7 @@ def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Var
         for name, prim in module.prims().items()
     }
     found = {name: each for name, each in facts.items() if name not in variants}
-    for call in module.main.walk() if variants else ():
+    for call in all_operations(module.main) if variants else ():
         if isinstance(call, CallOp) and (variant := variants.get(call.callee_name)):
             found[call_key(variant.function, node_name(call))] = facts[call.callee_name]
     return found

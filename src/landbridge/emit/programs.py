@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, Call, If, Instruction, LoadConstant, Loop, View
 from landbridge.executable.parts import Function, StorageReport, program_name
+from landbridge.ir.traversal import operations
 from landbridge.passes.dedup import content
 
 
@@ -34,7 +35,7 @@ def together(
     vdevices = tuple(dict.fromkeys(each for executable, _, _ in programs for each in executable.vdevices))
     for number, (executable, lowered, chosen) in enumerate(programs):
         names: dict[str, str] = {}
-        for op in list(lowered.body.block.ops):
+        for op in operations(lowered.body.block):
             if not isinstance(op, func.FuncOp):
                 continue
             old, key = op.sym_name.data, content(op)

@@ -16,6 +16,7 @@ from landbridge.ir.constants import fill_missing_constants, seeded_values
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.main_attributes import parameter_names
 from landbridge.ir.module import IRModule, parameters, symbol_name
+from landbridge.ir.traversal import all_operations, operations_of
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
@@ -109,12 +110,12 @@ def _added_host(targets: tuple[Target, ...]) -> Target:
 
 
 def _symbols(module: IRModule) -> set[str]:
-    return {op.symbol_name for op in module.main.walk() if isinstance(op, ConstantOp)}
+    return {op.symbol_name for op in operations_of(module.main, ConstantOp)}
 
 
 def _take_constants(module: IRModule, given: dict[str, Any]) -> None:
     """Move the arrays that the module names from ``given`` into its tables."""
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, ConstantOp) and op.symbol_name not in module.constants:
             for name in [name for name in given if op.symbol_name in (name, symbol_name(name))]:
                 module.constants[op.symbol_name] = _fitting(name, given.pop(name), op.result.type)

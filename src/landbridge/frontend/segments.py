@@ -42,6 +42,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.plain_attributes import int_array, plain_data
 from landbridge.ir.reserved_lengths import read_whole
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import dtype_of, shape_of, tensor_type
 from landbridge.records import record
 from landbridge.sizes.size import dimensions_of, of_symbol
@@ -278,7 +279,7 @@ class _Cutter:
         if weighted:
             set_parameter_names(main, [self._names[v] for v in weighted])
         prims = [op for name, op in self._prims.items() if op.parent is not None]
-        called = {op.callee_name for op in main.walk() if isinstance(op, CallOp)}
+        called = {op.callee_name for op in operations_of(main, CallOp)}
         body = new_module.op.body.block
         kernels = list(body.ops)  # the order of copies
         body.insert_ops_before([main], kernels[0]) if kernels else body.add_op(main)

@@ -16,6 +16,7 @@ from landbridge.interpreter.bodies import RepeatedElement, StageBody
 from landbridge.interpreter.reductions import combiners_of, contracted, factors_of, unrounded_terms
 from landbridge.interpreter.running import RunningStage
 from landbridge.interpreter.scalars import number_of, scalar_dtype, signless
+from landbridge.ir.kernel_attributes import tile_bounds
 from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp, StepsOp
 from landbridge.ir.stages import Generic, view_generic
@@ -116,6 +117,7 @@ class _Stage:
         }
         self._factors = None if self._combiners is None else factors_of(self._combiners, by_scalar)
         targets = {operand.buffer for operand in g.outs}
+        self._tile_bounds = tile_bounds(g.op)
         self._is_in_place = any(operand.buffer in targets for operand in g.ins)
 
     @property
@@ -125,7 +127,11 @@ class _Stage:
         return stage if stage.is_found else None
 
     def run(self, buffers: Buffers, ranges: Ranges) -> None:
-        """Run the iterations in ``ranges``."""
+        """Run the iterations in ``ranges``, without those of the last tile that ``lb.bounds`` excludes."""
+        for part in _inside_tiles(ranges, self._tile_bounds):
+            self._run(buffers, part)
+
+    def _run(self, buffers: Buffers, ranges: Ranges) -> None:
         points = prod(stop - start for start, stop in ranges)
         if not points:
             return
@@ -197,6 +203,25 @@ class _Stage:
             before = target.read(buffer, part)
             target.write(buffer, part, (before + total).astype(buffer.dtype))
         return True
+
+
+def _inside_tiles(ranges: Ranges, bounds: Sequence[Sequence[int]]) -> list[Ranges]:
+    """Returns the parts of ``ranges`` whose iterations exist: all, or those before and in a last tile that is not full.
+
+    Each of ``bounds`` is the loop over tiles, the loop inside a tile, the extent of a tile, and that of all tiles.
+    """
+    parts = [ranges]
+    for outer, inner, tile, extent in bounds:
+        full, left = divmod(extent, tile)
+        before = [_clipped(part, outer, 0, full) for part in parts]
+        last = [_clipped(_clipped(part, outer, full, full + 1), inner, 0, left) for part in parts]
+        parts = [part for part in (*before, *last) if all(start < stop for start, stop in part)]
+    return parts
+
+
+def _clipped(ranges: Ranges, loop: int, low: int, high: int) -> Ranges:
+    start, stop = ranges[loop]
+    return [*ranges[:loop], (max(start, low), min(stop, high)), *ranges[loop + 1 :]]
 
 
 def _parts(ranges: Ranges, loops: Sequence[int], points: int, at_once: int) -> list[Ranges]:

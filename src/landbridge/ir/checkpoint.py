@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.traversal import operations
 
 
 class Checkpoint:
@@ -53,10 +54,10 @@ def _shorten(table: dict[Any, Any], count: int) -> None:
 
 def _drop_abandoned_uses(block: Block) -> None:
     """Remove the uses of values of ``block`` by operations of graphs that were begun and never became part of it."""
-    values: Iterable[SSAValue] = (*block.args, *(result for op in block.ops for result in op.results))
+    values: Iterable[SSAValue] = (*block.args, *(result for op in operations(block) for result in op.results))
     for value in values:
-        for use in value.uses:  # the newest first
-            if _root(use.operation) is block:
+        while (use := value.first_use) is not None:  # the newest
+            if use.operation.parent is block or _root(use.operation) is block:
                 break
             value.remove_use(use)
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import dtype_of, shape_of
 
 
@@ -21,12 +22,11 @@ def fill_missing_constants(module: IRModule) -> list[str]:
     with standard deviation 0.1, rounded for integers.
     """
     filled = []
-    for op in module.main.walk():
-        if isinstance(op, ConstantOp):
-            symbol = op.symbol_name
-            if symbol not in module.constants:
-                module.constants[symbol] = seeded_values(symbol, op.result.type)
-                filled.append(symbol)
+    for op in operations_of(module.main, ConstantOp):
+        symbol = op.symbol_name
+        if symbol not in module.constants:
+            module.constants[symbol] = seeded_values(symbol, op.result.type)
+            filled.append(symbol)
     return filled
 
 

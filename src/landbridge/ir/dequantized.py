@@ -33,6 +33,9 @@ class DequantizedValues:
     def __init__(self) -> None:
         self._known: IdentityMap[_Operand, Dequantized] = IdentityMap()
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def add(self, value: Dequantized) -> None:
         """Record ``value.result``, and keep it alive."""
         self._known[value.result] = value

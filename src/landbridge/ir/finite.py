@@ -14,12 +14,13 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr
 from xdsl.ir import Operation
 
 from landbridge.dtypes import numpy_dtype
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import dtype_of
 
 
 def replace_infinities(function: Operation) -> None:
     """Replace infinite constants in ``function`` by the largest finite numbers of their type and sign."""
-    for op in function.walk():
+    for op in all_operations(function):
         if not isinstance(op, arith.ConstantOp):
             continue
         value = op.value

@@ -51,6 +51,16 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
     )
 
 
+@record(frozen=True, eq=False)
+class BuiltConstant:
+    """A constant that a builder loads: its ``value``, the ``array``, the ``hint`` for its symbol, and the ``node``."""
+
+    value: SSAValue
+    array: np.ndarray[Any, Any]
+    hint: str
+    node: str
+
+
 @record
 class Broadcasting:
     """Decides how open extents that meet in an axis broadcast: as equal; with ``either``, one of them may be 1.
@@ -113,6 +123,8 @@ class GraphBuilder:
         self.lengths: dict[tuple[SSAValue, int], Extent] = {}
         #: PrimFuncs by all that they depend on.
         self.known_prims: dict[Hashable, func.FuncOp] = {}
+        #: Receives the constants that are loaded from now on; None where nobody asks.
+        self.built_constants: list[BuiltConstant] | None = None
         self.block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
@@ -199,9 +211,12 @@ class GraphBuilder:
     def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
         """Add ``array`` to the constant table and return its value."""
         symbol = self.module.add_constant(array, hint)
-        return self._builder.insert(
+        value = self._builder.insert(
             ConstantOp(symbol, tensor_type(array.shape, dtype_name(array.dtype), self.vdevice))
         ).result
+        if self.built_constants is not None:
+            self.built_constants.append(BuiltConstant(value, array, hint, self.node))
+        return value
 
     def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
         """Returns an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel computes its elements."""

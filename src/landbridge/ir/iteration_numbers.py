@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from landbridge.errors import UndecidedSizeError
 from landbridge.ir.prim_ops import SizeOp
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import SizeAttr, dtype_of, memref_type, shape_of, vdevice_of
 from landbridge.sizes.question import Question
 from landbridge.sizes.size import Size
@@ -43,9 +44,7 @@ def read_iterations(function: func.FuncOp, inputs: int, iterations: Mapping[str,
     ``iterations`` maps a dimension's name to a tensor of one int64. Each one that the function uses becomes an
     argument after its ``inputs``.
     """
-    size_ops = [
-        (op, op.size.data) for op in function.walk() if isinstance(op, SizeOp) and isinstance(op.size, SizeAttr)
-    ]
+    size_ops = [(op, op.size.data) for op in operations_of(function, SizeOp) if isinstance(op.size, SizeAttr)]
     used_names = {name for _, size in size_ops for name in size.symbols}
     used = {name: value for name, value in iterations.items() if name in used_names}
     if not used:

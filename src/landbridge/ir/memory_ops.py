@@ -19,7 +19,7 @@ from xdsl.irdl import (
 
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.plain_attributes import int_array, int_attr, int_of
-from landbridge.ir.types import VDeviceAttr
+from landbridge.ir.types import SizeAttr, VDeviceAttr
 from landbridge.sizes.size import Extent
 
 
@@ -34,19 +34,20 @@ class StorageType(ParametrizedAttribute, TypeAttribute):
 class AllocStorageOp(IRDLOperation):
     """Allocates ``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``.
 
-    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``.
+    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``; a run may
+    decide them.
     """
 
     name = "lb.alloc_storage"
     nbytes = attr_def(Attribute)
     alignment = attr_def(IntegerAttr)
     vdevice = attr_def(VDeviceAttr)
-    shape = opt_attr_def(ArrayAttr[IntegerAttr])
+    shape = opt_attr_def(ArrayAttr[IntegerAttr | SizeAttr])
     dtype = opt_attr_def(StringAttr)
     result = result_def(StorageType)
 
     def __init__(
-        self, nbytes: Extent, alignment: int, vdevice: VDeviceAttr, shape: Sequence[int] = (), dtype: str = "uint8"
+        self, nbytes: Extent, alignment: int, vdevice: VDeviceAttr, shape: Sequence[Extent] = (), dtype: str = "uint8"
     ) -> None:
         attributes: dict[str, Attribute] = {
             "nbytes": int_attr(nbytes),

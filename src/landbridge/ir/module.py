@@ -42,6 +42,7 @@ from landbridge.ir.main_attributes import (
     unpacked_names,
 )
 from landbridge.ir.parser import IrParser
+from landbridge.ir.traversal import all_operations, operations_of
 from landbridge.records import record
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text
@@ -209,9 +210,9 @@ class IRModule:
 
     def drop_unused(self) -> None:
         """Remove PrimFuncs that nothing calls, and constants that nothing loads or whose value nothing uses."""
-        for op in [op for op in self.main.walk() if isinstance(op, ConstantOp) and not op.result.uses]:
+        for op in [op for op in operations_of(self.main, ConstantOp) if not op.result.uses]:
             Rewriter.erase_op(op)
-        ops = list(self.main.walk())
+        ops = all_operations(self.main)
         called = {op.callee_name for op in ops if isinstance(op, CallOp)}
         loaded = {op.symbol_name for op in ops if isinstance(op, ConstantOp)}
         for name, function in self.prims().items():
@@ -226,7 +227,7 @@ class IRModule:
             self.op.attributes[VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
             )
-        lengths = {op.dimension.name: op.dimension for op in self.op.walk() if isinstance(op, LengthOp)}
+        lengths = {op.dimension.name: op.dimension for op in operations_of(self.op, LengthOp)}
         if dimensions := {**self.dimensions(), **lengths}:
             ranges = {name: StringAttr(range_text(symbol)) for name, symbol in dimensions.items()}
             self.op.attributes[DIMENSIONS] = DictionaryAttr(ranges)

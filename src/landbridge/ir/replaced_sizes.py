@@ -16,6 +16,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.plain_attributes import int_attr
 from landbridge.ir.prim_ops import SizeOp
 from landbridge.ir.size_exprs import SizeExpr, extent_expr
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import SizeAttr
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
@@ -40,7 +41,7 @@ class SizeReplacer:
         """Replace the Sizes of ``operations``, and of the operations in their regions."""
         sizes: list[SizeOp] = []
         for root in operations:
-            for op in root.walk():
+            for op in all_operations(root):
                 self._in_attributes(op.attributes)
                 self._in_attributes(op.properties)
                 for result in op.results:
@@ -139,7 +140,7 @@ class SizedOperations:
 
     def _search(self, root: Operation) -> None:
         self._searched.add(root)
-        for op in root.walk():
+        for op in all_operations(root):
             attributes = [*op.attributes.values(), *op.properties.values(), *(result.type for result in op.results)]
             attributes += [a.type for region in op.regions for block in region.blocks for a in block.args]
             for attribute in attributes:

@@ -7,11 +7,12 @@ from xdsl.rewriter import Rewriter
 from landbridge.ir.length_ops import LengthOp, reserved
 from landbridge.ir.module import IRModule
 from landbridge.ir.replaced_sizes import SizeReplacer, replace_sizes
+from landbridge.ir.traversal import operations_of
 
 
 def read_whole(module: IRModule) -> None:
     """Let all of ``module`` compute the whole capacity: no length is left."""
-    ops = [op for op in module.op.walk() if isinstance(op, LengthOp)]
+    ops = operations_of(module.op, LengthOp)
     for op in ops:
         Rewriter.erase_op(op)
     if ops:

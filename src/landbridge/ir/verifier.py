@@ -39,6 +39,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import (
     compute_type,
     dtype_of,
@@ -135,7 +136,7 @@ class _Verifier:
 
     def block(self, block: Block, defined: set[SSAValue]) -> None:
         """Check ``block``; the values ``defined`` are defined before it."""
-        for op in block.ops:
+        for op in operations(block):
             if not defined.issuperset(op.operands):
                 self.fail(op, "an operand is used before it is defined", "definitions first")
             check = self.checks.get(type(op))

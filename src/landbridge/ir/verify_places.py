@@ -14,6 +14,7 @@ from landbridge.errors import InputError, PlacementError, TargetError
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
 from landbridge.ir.module import IRModule
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import (
     SpaceAttr,
     VDeviceAttr,
@@ -90,7 +91,7 @@ def check_scopes(module: IRModule) -> None:
     if not all(known.values()):  # a target that describes no memory
         return
     for function in module.functions():
-        for op in function.walk():
+        for op in all_operations(function):
             arguments = [a for region in op.regions for block in region.blocks for a in block.args]
             places = [_scope_of(value.type) for value in (*arguments, *op.results)]
             if isinstance(op, AllocStorageOp):

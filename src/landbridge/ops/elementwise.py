@@ -14,11 +14,13 @@ from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.rules import rules
+from landbridge.ops.unread import unread
 
 
 def _binary(op_type: str, kind: str) -> None:
     @rules("A: &S", "B: &S")
     @kernel("", op_type)
+    @unread()
     @accuracy(ROUNDED)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y), depends_on=())
@@ -38,6 +40,7 @@ def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
 
 @rules("A: &S", "B: &S")
 @kernel("", "Div")
+@unread()
 @accuracy(ROUNDED)
 def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes ``a / b``; integers truncate, and division by 0 gives the dividend."""

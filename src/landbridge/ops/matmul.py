@@ -19,6 +19,7 @@ from landbridge.ops.dequantized_products import dequantized_product
 from landbridge.ops.legal import Condition, holds
 from landbridge.ops.matrix_product import check_inner, matrix_product, multiply_add
 from landbridge.ops.rules import rules
+from landbridge.ops.unread import unread
 from landbridge.sizes.size import Extent, Size, same
 
 
@@ -59,6 +60,7 @@ def _may_read_cache(m: Extent, k: Extent, n: Extent) -> bool:
 
 @rules("A: _ ...", "B: _ ...")
 @kernel("", "MatMul")
+@unread()
 @accuracy(SUMS)
 def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     """Computes numpy's matmul: vectors are promoted, leading dimensions broadcast."""

@@ -20,6 +20,7 @@ from landbridge.ops.legal import at_least, axis_of, distinct_axes, not_empty, on
 from landbridge.ops.reduce import reduced
 from landbridge.ops.rules import rules
 from landbridge.ops.shape import broadcast
+from landbridge.ops.unread import unread
 from landbridge.sizes.size import Size, same
 
 #: Two passes: no digits of the deviation are lost to the mean.
@@ -188,6 +189,7 @@ def normalize_rows(
     ),
 )
 @kernel("", "LayerNormalization")
+@unread(1, 2)
 @accuracy(NORMALIZED)
 def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
     """Normalizes over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
@@ -206,6 +208,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     where=("broadcasts(scale, X[axis:])", not_empty("X[axis:]", "each normalized part of X")),
 )
 @kernel("", "RMSNormalization")
+@unread(1)
 @accuracy(NORMALIZED)
 def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
     """Computes layer normalization without the mean."""

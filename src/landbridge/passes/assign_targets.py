@@ -5,6 +5,7 @@ from __future__ import annotations
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import set_target_number
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.registry import register_pass
 
@@ -15,9 +16,7 @@ def assign_targets(module: IRModule) -> None:
     prims = module.prims()
     placed: dict[tuple[str, int], str] = {}
     served: set[str] = set()
-    for op in module.main.walk():
-        if not isinstance(op, CallOp):
-            continue
+    for op in operations_of(module.main, CallOp):
         callee = op.callee_name
         target = module.vdevices[vdevice_of(op.destinations[0].type).index.data].target
         name = placed.get((callee, target))

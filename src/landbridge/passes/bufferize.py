@@ -47,6 +47,7 @@ from landbridge.ir.op_attributes import (
     set_node_name,
 )
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import (
     AnyMemRef,
     AnyTensor,
@@ -151,7 +152,7 @@ class _Bufferizer:
     # Operations -------------------------------------------------------------------------------------
 
     def lower_block(self, block: Block) -> None:
-        for op in block.ops:
+        for op in operations(block):
             lower = self.lowerings.get(type(op))
             if lower is not None:
                 lower(op)

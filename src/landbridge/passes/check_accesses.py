@@ -20,6 +20,7 @@ from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import declared_vdevice, node_name, set_plan_quality
 from landbridge.ir.plain_attributes import int_array, int_attr
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import VDeviceAttr, item_bytes, memref_type, nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.sizes.size import Extent, Size
@@ -35,7 +36,7 @@ def check_accesses(module: IRModule) -> None:
         for name, prim in module.prims().items()
         if module.targets[target_number(prim)].on_host and not is_checked(prim)
     }
-    calls = [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name in prims]
+    calls = [op for op in operations_of(module.main, CallOp) if op.callee_name in prims]
     reports = _Reports(module.main.body.block)
     names = io_names(module.main)
     for call in calls:

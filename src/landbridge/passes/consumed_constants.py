@@ -9,6 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations_of
 
 
 class ConsumedConstants:
@@ -17,9 +18,8 @@ class ConsumedConstants:
     def __init__(self, module: IRModule) -> None:
         self._constants = module.constants
         self._loads: dict[str, list[ConstantOp]] = {}
-        for op in module.main.walk():
-            if isinstance(op, ConstantOp):
-                self._loads.setdefault(op.symbol_name, []).append(op)
+        for op in operations_of(module.main, ConstantOp):
+            self._loads.setdefault(op.symbol_name, []).append(op)
 
     def keep(self, symbol: str) -> None:
         """Retain ``symbol``, which new operations load."""

@@ -10,6 +10,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations_of
 from landbridge.passes.registry import register_pass
 
 
@@ -22,11 +23,10 @@ def dedup(module: IRModule) -> None:
         representatives[name] = first.setdefault(content(function), name)
         if representatives[name] != name:
             Rewriter.erase_op(function)
-    for op in module.main.walk():
-        if isinstance(op, CallOp):
-            callee = op.callee_name
-            if representatives.get(callee, callee) != callee:
-                op.callee_name = representatives[callee]
+    for op in operations_of(module.main, CallOp):
+        callee = op.callee_name
+        if representatives.get(callee, callee) != callee:
+            op.callee_name = representatives[callee]
 
 
 def content(function: func.FuncOp) -> Hashable:

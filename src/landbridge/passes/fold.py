@@ -15,8 +15,10 @@ from landbridge.ir.module import IRModule, memory_of
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import pack_array, unpack_array
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.traversal import operations, operations_of
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import Size
 
 Array = np.ndarray[Any, Any]
@@ -28,34 +30,43 @@ def fold(module: IRModule) -> None:
     block = module.main.body.block
     _share_memory(module)
     _fold_constants(module, block, {})
-    _merge_repeated(block, [{}], {})
-    _drop_dead(block)
-    module.drop_unused()
+    _merge_all_repeated(block)
+    _drop_unused(module, block)
 
 
+@rewrite("fold.pack", "a constant is packed at compile time")
 def packed(op: PackOp, source: Array) -> Array:
+    """Returns a constant in a blocked layout."""
     return pack_array(source, ints(op.axes), ints(op.tiles))
 
 
+@rewrite("fold.unpack", "a packed constant is unpacked at compile time")
 def unpacked(op: UnpackOp, source: Array) -> Array:
+    """Returns a constant of a blocked layout in its plain one."""
     return unpack_array(source, ints(op.axes), ints(op.tiles), shape_of(op.result.type))
 
 
+@rewrite("fold.view", "a view of a constant becomes a constant")
 def viewed(op: ViewOp, source: Array) -> Array:
+    """Returns a part of a constant, or a constant of another shape."""
     shape, first = shape_of(op.result.type), op.first
     return source.reshape(-1)[first : first + element_count(shape)].reshape(shape)
 
 
+@rewrite("fold.to_vdevice", "a constant is loaded where it is read instead of moved there")
 def carried(op: ToVDeviceOp, source: Array) -> Array:
+    """Returns a constant, which is then loaded where it is read."""
     return source
 
 
+@rewrite("fold.concat", "a concatenation of constants becomes a constant")
 def joined(op: ConcatOp, *sources: Array) -> Array:
+    """Returns the concatenation of constants."""
     return np.concatenate(sources, axis=op.axis.value.data)
 
 
 #: The function that folds an operation on constants, by its type.
-FOLDS: dict[type[Operation], Callable[..., Array]] = {
+FOLDS: dict[type[Operation], Callable[..., Array | None]] = {
     PackOp: packed,
     UnpackOp: unpacked,
     ViewOp: viewed,
@@ -64,20 +75,20 @@ FOLDS: dict[type[Operation], Callable[..., Array]] = {
 }
 
 
+@rewrite("fold.shared_memory", "constants that are the same memory become one")
 def _share_memory(module: IRModule) -> None:
     """Merge constants that are the same memory: layers that share weights have them under several names."""
     first: dict[Hashable, str] = {}
-    for op in list(module.main.walk()):
-        if isinstance(op, ConstantOp):
-            array = module.constants[op.symbol_name]
-            symbol = first.setdefault(memory_of(array), op.symbol_name)
-            if symbol != op.symbol_name and array.nbytes:
-                _replace(op, symbol)
+    for op in operations_of(module.main, ConstantOp):
+        array = module.constants[op.symbol_name]
+        symbol = first.setdefault(memory_of(array), op.symbol_name)
+        if symbol != op.symbol_name and array.nbytes:
+            _replace(op, symbol)
 
 
 def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) -> None:
     """Fold operations on constants; ``known`` memoizes results, as layers that share weights need the same ones."""
-    for op in list(block.ops):
+    for op in operations(block):
         for region in op.regions:
             _fold_constants(module, region.block, known)
         rule = FOLDS.get(type(op))
@@ -90,6 +101,8 @@ def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) 
             if symbol is None:
                 arrays = [module.constants[symbol] for symbol in symbols]
                 folded = rule(op, *arrays)
+                if folded is None:
+                    continue
                 symbol = known[key] = symbols[0] if folded is arrays[0] else module.add_constant(folded, symbols[0])
             _replace(op, symbol)
 
@@ -105,6 +118,12 @@ def _replace(op: Operation, symbol: str) -> None:
     Rewriter.replace_op(op, constant)
 
 
+@rewrite("fold.repeated_operation", "equal operations on equal operands become one")
+def _merge_all_repeated(block: Block) -> None:
+    """Merge equal operations on equal operands (common subexpressions)."""
+    _merge_repeated(block, [{}], {})
+
+
 def _merge_repeated(
     block: Block, seen: Sequence[dict[Hashable, list[Operation]]], merged: dict[SSAValue, SSAValue]
 ) -> None:
@@ -115,7 +134,7 @@ def _merge_repeated(
     ``merged`` maps each equal value to the first of its kind. An operation's operands are replaced at once: xdsl copies
     the whole list when one operand changes.
     """
-    for op in list(block.ops):
+    for op in operations(block):
         if any(v in merged for v in op.operands):
             op.operands = [merged.get(v, v) for v in op.operands]
         for region in op.regions:
@@ -144,8 +163,15 @@ def _facts(op: Operation) -> tuple[tuple[str, Attribute], ...]:
     return tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
 
 
+@rewrite("fold.unused", "operations, PrimFuncs and constants that nothing uses are removed")
+def _drop_unused(module: IRModule, block: Block) -> None:
+    """Remove operations whose results nothing uses, then PrimFuncs and constants that nothing refers to."""
+    _drop_dead(block)
+    module.drop_unused()
+
+
 def _drop_dead(block: Block) -> None:
-    for op in reversed(list(block.ops)):
+    for op in reversed(operations(block)):
         for region in op.regions:
             _drop_dead(region.block)
         removable = isinstance(

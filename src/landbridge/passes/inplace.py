@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.dialects import memref
+from xdsl.dialects import func, memref
 from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.analysis.offsets import has_one_tensor_per_space
-from landbridge.analysis.overwriting import copies_whole, overwritable
+from landbridge.analysis.overwriting import copied_first, copies_whole, read_where_written
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, mark_unless_same
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 from landbridge.targets.images import image_limits
 
 
@@ -37,7 +38,8 @@ def inplace(module: IRModule) -> None:
             continue
         callee = op.callee_name
         if callee not in pairs:
-            pairs[callee] = overwritable(prims[callee], len(op.destinations))
+            args = prims[callee], len(op.destinations)
+            pairs[callee] = _updated_copy(*args) or _elementwise(*args) or []
         for i, o in pairs[callee]:
             vdevice = _vdevice(root(op.destinations[o]))
             if image_limits(module.target_of(vdevice.index.data), vdevice.scope.data):
@@ -51,6 +53,19 @@ def inplace(module: IRModule) -> None:
     module.drop_unused()
 
 
+@rewrite("inplace.updated_copy", "a kernel that updates parts of a copy updates its operand")
+def _updated_copy(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
+    """Returns the (input, output) pair of a kernel that copies an input and then updates parts of the copy."""
+    found = copied_first(function, outputs)
+    return [] if found is None else [found]
+
+
+@rewrite("inplace.elementwise", "a kernel writes its result onto an operand that it reads element by element")
+def _elementwise(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
+    """Returns the (input, output) pairs of a kernel whose last stage reads each element where it writes it."""
+    return read_where_written(function, outputs)
+
+
 def in_place_twin(module: IRModule, name: str) -> str:
     """Returns the name of the variant of PrimFunc ``name`` that may write onto its inputs; adds it if it is missing."""
     twin = f"{name}_in_place"
@@ -58,9 +73,15 @@ def in_place_twin(module: IRModule, name: str) -> str:
     if twin not in prims:
         clone = module.clone_prim(prims[name], twin)
         mark_in_place(clone)
-        if copies_whole(clone):
-            mark_unless_same(clone)
+        _skip_copy(clone)
     return twin
+
+
+@rewrite("inplace.skipped_copy", "a copy in place does nothing")
+def _skip_copy(clone: func.FuncOp) -> None:
+    """Mark a kernel that only copies: it does nothing where its output is its input."""
+    if copies_whole(clone):
+        mark_unless_same(clone)
 
 
 def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dict[SSAValue, Lifetime]) -> bool:

@@ -20,6 +20,7 @@ from landbridge.ir.op_attributes import node_name
 from landbridge.ir.replaced_sizes import replace_sizes, sizes_in
 from landbridge.ir.reserved_lengths import read_whole
 from landbridge.ir.stages import view_prim
+from landbridge.ir.traversal import all_operations, operations
 from landbridge.ir.types import dtype_of, memref_type, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.passes.registry import register_pass
@@ -31,21 +32,21 @@ from landbridge.sizes.size import Extent, Size, dimensions_of, same
 def lengths(module: IRModule) -> None:
     """Let kernels load the lengths that their sizes depend on; where one cannot, all compute the whole capacity."""
     block = module.main.body.block
-    _unify(module, [op for op in block.ops if isinstance(op, LengthOp)])
-    found = {op.dimension.name: op for op in block.ops if isinstance(op, LengthOp)}
+    _unify(module, [op for op in operations(block) if isinstance(op, LengthOp)])
+    found = {op.dimension.name: op for op in operations(block) if isinstance(op, LengthOp)}
     if not found:
         return
     prims = module.prims()
     used = {name: names for name, prim in prims.items() if (names := _lengths_of(prim))}
     defined: set[SSAValue] = set(block.args)
-    for op in block.ops:
+    for op in operations(block):
         if not _is_legal(module, op, prims, used, found, defined):
             read_whole(module)
             return
         defined.update(op.results)
     for name, names in used.items():
         _take(prims[name], [found[each] for each in names], _input_count(block, name))
-    for op in list(block.ops):
+    for op in operations(block):
         if isinstance(op, CallOp) and op.callee_name in used:
             _give(op, [found[each].value for each in used[op.callee_name]])
     for op in found.values():
@@ -71,7 +72,7 @@ def _unify(module: IRModule, every: list[LengthOp]) -> None:
 def _lengths_of(function: func.FuncOp) -> list[str]:
     """Returns the lengths that sizes of a PrimFunc depend on, sorted."""
     names: set[str] = set()
-    for op in function.walk():
+    for op in all_operations(function):
         attributes = [*op.attributes.values(), *op.properties.values(), *(result.type for result in op.results)]
         names.update(n for a in attributes for n in dimensions_of(_sizes(a)) if is_length(n))
     return sorted(names)
@@ -112,7 +113,7 @@ def _is_legal(
 
 
 def _input_count(block: Block, callee: str) -> int:
-    return next(op.input_count for op in block.ops if isinstance(op, CallOp) and op.callee_name == callee)
+    return next(op.input_count for op in operations(block) if isinstance(op, CallOp) and op.callee_name == callee)
 
 
 def _take(function: func.FuncOp, lengths: list[LengthOp], inputs: int) -> None:

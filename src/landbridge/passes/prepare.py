@@ -18,6 +18,7 @@ from landbridge.analysis.lifetimes import root
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.module import IRModule, packed_parameters
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.records import record
@@ -50,7 +51,7 @@ def prepare(module: IRModule) -> None:
     first = {step.op for step in prepared}
     prepared_buffers = {buffer for step in prepared for buffer in step.writes}
     later = frozenset[SSAValue]().union(*(step.reads for step in found if step.op not in first))
-    ops = list(block.ops)
+    ops = operations(block)
     for op in ops:
         block.detach_op(op)
     block.add_ops(op for op in ops if isinstance(op, _PLACES))

@@ -10,6 +10,7 @@ from landbridge.errors import CompileError
 from landbridge.ir.main_attributes import PLACE, open_requests
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import all_operations
 
 
 def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
@@ -18,7 +19,7 @@ def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
     On tensors it needs all: each pass skips what it has done before. On buffers it needs those after "bufferize", with
     a plan none. Raises CompileError if placements were requested that are decided already.
     """
-    values = [v for op in module.main.walk() for v in (*op.operands, *op.results)]
+    values = [v for op in all_operations(module.main) for v in (*op.operands, *op.results)]
     if not values or any(isinstance(v.type, TensorType) for v in values):
         return pipeline
     planned = any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops)

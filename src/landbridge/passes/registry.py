@@ -8,7 +8,7 @@ so that a new pass needs only a new file.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
@@ -18,9 +18,11 @@ from landbridge.files.output_file import check_folder, make_folder, write_text
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import KnownTypes, verify
+from landbridge.passes.rewrites import Rewrite, imported_rewrites, without
 from landbridge.plugins import import_modules
 from landbridge.records import record
 from landbridge.reporting.stages import begin_stage
+from landbridge.text.did_you_mean import did_you_mean
 
 PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
 
@@ -78,6 +80,12 @@ def get(name: str) -> Pass:
         raise CompileError(f"there is no pass {name!r}; legal: {', '.join(sorted(_passes))}") from None
 
 
+def rewrites(step: str | None = None) -> list[Rewrite]:
+    """Returns the named rewrites of the pass ``step``, or of all passes, sorted by name."""
+    _import_all()
+    return [each for each in imported_rewrites() if step is None or each.name.startswith(f"{step}.")]
+
+
 def run_pipeline(
     module: IRModule,
     pipeline: Sequence[str],
@@ -85,6 +93,7 @@ def run_pipeline(
     seconds: dict[str, float] | None = None,
     sources: Sequence[str] = (),
     every: bool = True,
+    disabled: Collection[str] = (),
 ) -> IRModule:
     """Run passes in order, verify after each, and return the last module.
 
@@ -92,11 +101,13 @@ def run_pipeline(
     last of all. The result is the same; a broken invariant is found later, and its pass is not known.
 
     ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the time
-    of each pass, summed over repeats. ``sources``: the files that ``module`` comes from, which no dump replaces. Before
-    anything runs, raises CompileError for an unknown name and OutputFileError for a directory that takes no files.
+    of each pass, summed over repeats. ``sources``: the files that ``module`` comes from, which no dump replaces.
+    ``disabled``: names of rewrites that are not done; what a later pass needs of them is missing then. Before anything
+    runs, raises CompileError for an unknown name and OutputFileError for a directory that takes no files.
     Raises VerifyError naming the pass that broke the IR.
     """
     steps = [get(name) for name in pipeline]
+    _check_rewrites(disabled)
     if dump is not None:
         check_folder(dump)
     known = KnownTypes()
@@ -106,13 +117,21 @@ def run_pipeline(
         begin_stage(step.name)
         check_time(f"pass {step.name}")
         began = time.perf_counter()
-        module = step(module)
+        with without(disabled):
+            module = step(module)
         if every or number == len(steps) or steps[number].name == "bufferize":
             _verify(module, step.name, known, every)
         if seconds is not None:
             seconds[step.name] = seconds.get(step.name, 0.0) + time.perf_counter() - began
         _dump(module, dump, number, step.name, sources)
     return module
+
+
+def _check_rewrites(names: Collection[str]) -> None:
+    known = [each.name for each in rewrites()] if names else []
+    for name in names:
+        if name not in known:
+            raise CompileError(f"there is no rewrite {name!r}{did_you_mean(name, known)}; legal: {', '.join(known)}")
 
 
 def _verify(module: IRModule, name: str, known: KnownTypes, every: bool) -> None:

@@ -16,6 +16,7 @@ from landbridge.ir.kernel_attributes import first_scratch, set_first_scratch, ta
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import declared_vdevice, node_name, place_on, set_node_name
 from landbridge.ir.stages import view_prim
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import AnyMemRef, VDeviceAttr
 from landbridge.passes.lower.scratch import scratch_types
 from landbridge.passes.registry import register_pass
@@ -32,7 +33,7 @@ def scratch(module: IRModule) -> None:
             needed[name] = types
             _take(prim, types)
     block = module.main.body.block
-    for call in [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name in needed]:
+    for call in [op for op in operations_of(module.main, CallOp) if op.callee_name in needed]:
         given: list[SSAValue] = []
         for ty in needed[call.callee_name]:
             alloc = buffer_alloc(ty)

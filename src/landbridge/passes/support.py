@@ -15,6 +15,7 @@ from landbridge.ir.length_ops import lengths_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.reserved_lengths import read_whole
+from landbridge.ir.traversal import all_operations, operations, operations_of
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports
@@ -22,6 +23,7 @@ from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 from landbridge.reporting.warning_notes import warn
 from landbridge.targets import Target
 from landbridge.targets.arithmetic import arithmetic_of
@@ -33,7 +35,10 @@ HOST_NAME = "cpu"
 @register_pass("support")
 def support(module: IRModule) -> None:
     """Move kernels that their target cannot run, and what needs the host, to a vdevice of a CPU."""
-    if any(isinstance(op, IfOp | LoopOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
+    if (
+        any(isinstance(op, IfOp | LoopOp) for op in operations(module.main.body.block))
+        and not module.target_of(0).on_host
+    ):
         swap_first(module, _host(module))
     prims = module.prims()
     check_image_counts(module, prims)
@@ -52,7 +57,7 @@ def support(module: IRModule) -> None:
 def _reasons(module: IRModule, prims: Mapping[str, func.FuncOp]) -> dict[Operation, str]:
     """Returns the operations that need the host, each with the reason."""
     found: dict[Operation, str] = {}
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, CallOp | HostCallOp):
             reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
             if reason is not None:
@@ -65,13 +70,13 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
 
     It includes fused kernels, which no request names: images exist only where they were requested.
     """
-    for op in module.main.walk():
-        if isinstance(op, CallOp):
-            reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
-            if reason is not None:
-                raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
+    for op in operations_of(module.main, CallOp):
+        reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
+        if reason is not None:
+            raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
 
 
+@rewrite("support.in_a_branch", "what is in a branch or loop runs on the CPU, which controls it")
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Returns a reason for operations in branches and loops, which the host controls; None for others."""
     around = op.parent_op()
@@ -82,6 +87,7 @@ def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     return "it is in a loop, and loops run on the host"
 
 
+@rewrite("support.of_the_host", "a function of the host runs on the CPU")
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Returns a reason for host builtins, which run only there; None for others."""
     if isinstance(op, HostCallOp) and _is_away(module, op):
@@ -89,6 +95,7 @@ def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     return None
 
 
+@rewrite("support.unsupported", "a kernel that its target cannot run runs on the CPU")
 def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
     """Returns why the target of a kernel cannot run it, or its code generator declines it; None if it can."""
     if not isinstance(op, CallOp):

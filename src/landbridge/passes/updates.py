@@ -20,6 +20,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, place_on, placed_on
 from landbridge.ir.segments import OPERAND_SEGMENTS
 from landbridge.ir.stages import view_prim
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import AnyMemRef, VDeviceAttr, dtype_of, element_count, memref_type, nbytes_of, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.passes.registry import register_pass
@@ -34,7 +35,7 @@ _MANY_BYTES = 1 << 16
 def updates(module: IRModule) -> None:
     """Separate updates of tensors from their copies, and drop copies of memory onto itself."""
     copies, prims = CopyPrims(module), module.prims()
-    calls = [op for op in module.main.walk() if isinstance(op, CallOp)]
+    calls = operations_of(module.main, CallOp)
     for op in calls:
         prim = prims[op.callee_name]
         if copies_whole(prim) and is_same_memory(op.inputs[0], op.destinations[0]):

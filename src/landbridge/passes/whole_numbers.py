@@ -21,7 +21,9 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.float_ranges import EXACT, Ranges, float_constant, integer_constant
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations, operations_of
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 
 #: Each operation is rounded by itself, and zeros have signs.
 _STRICT = FastMathFlagsAttr("none")
@@ -35,7 +37,7 @@ _ROUNDS = (math.RoundEvenOp, math.FloorOp, math.CeilOp, math.TruncOp)
 def whole_numbers(module: IRModule) -> None:
     """Compute with floats where integers are only converted from floats and back."""
     for function in module.prims().values():
-        for op in [op for op in function.walk() if isinstance(op, linalg.ops.GenericOp)]:
+        for op in operations_of(function, linalg.ops.GenericOp):
             _Body(op.regions[0].block).simplify()
 
 
@@ -55,23 +57,29 @@ class _Body:
         """Simplify the block."""
         if not any(type(op) in _CONVERSIONS for op in self._block.ops):
             return
-        for op in list(self._block.ops):
+        for op in operations(self._block):
             rule = _RULES.get(type(op))
             self._before = op
             if rule is not None and (simpler := rule(self, op)) is not None:
                 op.results[0].replace_all_uses_with(simpler)
-        for op in reversed(list(self._block.ops)):
+        self._drop_unused()
+
+    @rewrite("whole_numbers.unused", "operations whose results nothing reads are removed")
+    def _drop_unused(self) -> None:
+        for op in reversed(operations(self._block)):
             if type(op) in _PURE and all(r.first_use is None for r in op.results):
                 Rewriter.erase_op(op)
 
     # Rules: each returns the value to use in the place of an operation's result, None if it stays ---------------------
 
+    @rewrite("whole_numbers.to_float", "an integer that was converted from a float is that float")
     def to_float(self, op: Operation) -> SSAValue | None:
         """An integer that is a float already."""
         if not isinstance(op.results[0].type, Float32Type):
             return None
         return self._float(op.operands[0], isinstance(op, arith.SIToFPOp))
 
+    @rewrite("whole_numbers.extended", "a constant or converted integer gets more bits at once")
     def extended(self, op: Operation) -> SSAValue | None:
         """A constant, or what a float was converted to, with more bits."""
         source, kind, signed = op.operands[0], op.results[0].type, isinstance(op, arith.ExtSIOp)
@@ -85,6 +93,7 @@ class _Body:
             return None if number_of is None else self._add(arith.FPToSIOp(number_of, kind))
         return None
 
+    @rewrite("whole_numbers.rounded", "a whole number is not rounded again")
     def rounded(self, op: Operation) -> SSAValue | None:
         """A whole number that is rounded, also after a product with almost 1: scales of two quantizations."""
         (x,) = op.operands
@@ -103,6 +112,7 @@ class _Body:
             return None
         return before.operands[0]
 
+    @rewrite("whole_numbers.product", "a whole number is not multiplied by 1")
     def product(self, op: Operation) -> SSAValue | None:
         """A whole number times 1: others may be denormal or a product that a sum fuses, which stay."""
         for x, factor in (tuple(op.operands), tuple(reversed(op.operands))):
@@ -110,6 +120,7 @@ class _Body:
                 return x
         return None
 
+    @rewrite("whole_numbers.added", "a sum with 0, or with what was subtracted, is removed")
     def added(self, op: Operation) -> SSAValue | None:
         """A whole number plus a zero that changes no sign, or plus what was subtracted from it."""
         for x, other in (tuple(op.operands), tuple(reversed(op.operands))):
@@ -125,6 +136,7 @@ class _Body:
                     return before.lhs
         return None
 
+    @rewrite("whole_numbers.extremum", "a bound that changes no number is removed")
     def extremum(self, op: Operation) -> SSAValue | None:
         """A number that a bound does not change; NaN stays NaN."""
         lower = isinstance(op, arith.MaximumfOp)

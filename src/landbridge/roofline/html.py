@@ -13,8 +13,8 @@ from landbridge.text.markup import markup
 _COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
 _NOTE = (
     "% peak, % bandwidth, % roof: what a kernel reached of the most operations and bytes a second of this machine, and "
-    "of the nearer of both. weighed: the blocks of registers, rows x columns, that the compiler took into account, with"
-    " the cycles that it estimated for each; 100 % is the fewest, and the schedule has the one that was taken."
+    "of the nearer of both. weighed: the register tiles, rows x columns, that the compiler took into account, the one "
+    "that was taken first, with the cycles that it predicted for one core."
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from landbridge.device.api import Device, Event, Stream, wait_for_event
 from landbridge.errors import DeviceError, DeviceLostError, JobTimeoutError
@@ -58,10 +57,9 @@ class KernelsInFlight:
             take_back(storage, start, stop)
 
     def _wait(self, events: Sequence[tuple[str, Event]]) -> None:
-        if len(events) > 1:  # one wait instead of one for each; its exception is raised again, in order
-            with suppress(Exception):
-                self._wait_for(*events[-1])
         with self._device.state.watching():
+            if len(events) > 1:  # one wait instead of one for each
+                self._wait_for_last(events[-1])
             for kernels, event in events:
                 try:
                     self._wait_for(kernels, event)
@@ -71,6 +69,17 @@ class KernelsInFlight:
                     raise JobTimeoutError(f"kernel {kernels} on {self._device} was ended: {error}") from error
                 except Exception as error:
                     raise DeviceError(f"kernel {kernels} failed on {self._device}: {error}") from error
+
+    def _wait_for_last(self, last: tuple[str, Event]) -> None:
+        """Wait for the last launch. Raises DeviceLostError: its first report has the cause, later ones may have only
+        what came of it. Any other exception is raised again, in order.
+        """
+        try:
+            self._wait_for(*last)
+        except DeviceLostError:
+            raise
+        except Exception:
+            return
 
     def _wait_for(self, kernels: str, event: Event) -> None:
         wait_for_event(event, device=self._device, work=("kernel", kernels), queue=self._stream)

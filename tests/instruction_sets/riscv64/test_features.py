@@ -138,3 +138,9 @@ def test_sums_of_products_of_two_vectors_take_two_registers() -> None:
     assert RISCV64.schedules.sums_in_factors
     unit = vector_unit_of(Target(f"llvm -mtriple={TRIPLE} -mcpu=generic -mattr=+v"))
     assert unit.sums_in_factors and not vector_unit_of(Target("raspberry-pi-4")).sums_in_factors
+
+
+def test_iterations_of_short_sums_are_paired() -> None:
+    """VSETVLI and the loop's control are a seventh of the instructions of a tile's iteration."""
+    unit = vector_unit_of(Target(f"llvm -mtriple={TRIPLE} -mcpu=generic -mattr=+v"))
+    assert unit.unrolled == 2 and vector_unit_of(Target("raspberry-pi-4")).unrolled == 1

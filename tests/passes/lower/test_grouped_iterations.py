@@ -17,11 +17,12 @@ import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
+from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
-from landbridge.passes.lower.sum_blocks import BLOCK
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim
@@ -49,7 +50,7 @@ def scheduled(m: int, n: int, k: int, machine: VectorUnit) -> Schedule:
 
 
 @pytest.mark.sample(8)
-@pytest.mark.parametrize("k", [1, 3, 4, 7, 16, 2 * BLOCK + 4, 3 * BLOCK + 7])
+@pytest.mark.parametrize("k", [1, 3, 4, 7, 16, 2 * SUM_ORDER.chain_terms + 4, 3 * SUM_ORDER.chain_terms + 7])
 @pytest.mark.parametrize(("m", "n"), [(1, 32), (5, 4), (9, 24), (17, 13)])
 def test_products_of_any_depth(m: int, n: int, k: int) -> None:
     x, w = drawn(m, k), drawn(k, n)
@@ -57,7 +58,7 @@ def test_products_of_any_depth(m: int, n: int, k: int) -> None:
         (y,) = run_prim(lambda p: product(p, m, n, k), [x, w], [((m, n), "float32")], HERE)
     np.testing.assert_allclose(y, x.astype(np.float64) @ w, rtol=1e-5, atol=1e-5 * np.sqrt(k))
     (plain,) = run_prim(lambda p: product(p, m, n, k), [x, w], [((m, n), "float32")], HERE)
-    if k % 4 == 0 or k <= 2 * BLOCK:  # else the last iterations follow the blocks of the sum
+    if k % 4 == 0 or k <= 2 * SUM_ORDER.chain_terms:  # else the last iterations follow the blocks of the sum
         np.testing.assert_array_equal(y, plain)  # in the same order, whatever is loaded together
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.nest import Nest, build_nests
-from landbridge.passes.lower.schedule import VectorUnit, schedule
+from landbridge.passes.lower.schedule import VectorUnit
 
 #: A core with AVX-512; its nearest cache is of 8 lines a set, of 64 sets.
 CORE = VectorUnit(64, 32, l1_bytes=32 << 10, l2_bytes=1 << 20)
@@ -65,7 +66,7 @@ def test_rows_are_retained_up_to_those_whose_lines_a_set_has_no_space_for(pitch:
     nest = product(pitch)
     sched = schedule(nest, CORE)
     assert sched.m_dim is not None
-    retained = l1_rows(nest, sched.lane, sched.m_dim, sched.inner, associativity << 12, 14)
+    retained = l1_rows(nest, sched.lane, sched.m_dim, sched.inner, associativity << 12, 4096, 14)
     if pitch % 16 == 0:
         assert not lost(pitch, retained, associativity)
         assert retained == 14 or lost(pitch, retained + 1, associativity)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
+from landbridge.passes.lower.narrow_columns import narrow_last_column
 from landbridge.passes.lower.nest import build_nests
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 
 from .kernels import run_prim
 

@@ -13,9 +13,9 @@ from landbridge.ir.kernel_attributes import set_tile_bounds
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.guards import full_ranges, index_range
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.peeled_tiles import peeled
-from landbridge.passes.lower.simplify import index_range
 
 from .kernels import run_prim
 
@@ -72,7 +72,7 @@ def test_a_result_in_whole_tiles_has_memory_for_all_of_them() -> None:
 def test_whole_tiles_and_the_elements_left_are_all_there_is(n: int) -> None:
     nest = nest_of(n)
     parts = peeled(nest, nest.partial_tiles[0])
-    ranges = [index_range(part.stages[0].writes[0].index, part.dims) for part in parts]
+    ranges = [index_range(part.stages[0].writes[0].index, full_ranges(part.dims)) for part in parts]
     whole = n - n % TILE
     assert ranges == [*([(0, whole - 1)] if whole else []), (whole, n - 1)]
     assert not any(part.bounds for part in parts)

@@ -11,10 +11,11 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prefetched import prefetched_rows
 from landbridge.passes.lower.prims import lower_prim, vector_unit_of
-from landbridge.passes.lower.schedule import VectorUnit, schedule
+from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.targets import Target
 
 from .kernels import run_prim

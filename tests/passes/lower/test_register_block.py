@@ -8,7 +8,7 @@ from tests.ops.one_node import one_node
 
 import landbridge as lb
 from landbridge.executable.kernel_facts import facts_of
-from landbridge.passes.lower.register_block import register_block
+from landbridge.passes.lower.register_block import TileSpace, register_block
 
 TARGET = "llvm -mcpu=x86-64-v4 -vector-bits=512 -vector-registers=32 -l2-bytes=1310720"
 
@@ -20,20 +20,20 @@ def pieces(extent: int, tile: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("rows", [56, 196, 784, 3136])
 @pytest.mark.parametrize("columns", [4, 8, 16, 32])
 def test_many_rows_take_the_block_with_the_fewest_loads(rows: int, columns: int) -> None:
-    assert register_block(lambda tile: pieces(rows, tile), rows, columns, 32) == (6, 4)
+    assert register_block(TileSpace(lambda tile: pieces(rows, tile), rows, columns, 32)) == (6, 4)
 
 
 @pytest.mark.parametrize("rows", [28, 49, 64])
 def test_few_rows_take_more_at_once_where_columns_come_from_beyond_l2(rows: int) -> None:
-    cached = register_block(lambda tile: pieces(rows, tile), rows, 32, 32)
-    beyond_l2 = register_block(lambda tile: pieces(rows, tile), rows, 32, 32, beyond_l2=1.0)
+    cached = register_block(TileSpace(lambda tile: pieces(rows, tile), rows, 32, 32))
+    beyond_l2 = register_block(TileSpace(lambda tile: pieces(rows, tile), rows, 32, 32, beyond_l2=1.0))
     assert beyond_l2[0] > cached[0]
     assert beyond_l2[0] * beyond_l2[1] + beyond_l2[1] + 1 <= 32
 
 
 def test_what_is_waited_for_once_in_many_passes_changes_no_block() -> None:
-    cached = register_block(lambda tile: pieces(28, tile), 28, 32, 32)
-    assert register_block(lambda tile: pieces(28, tile), 28, 32, 32, beyond_l2=1 / 1000) == cached
+    cached = register_block(TileSpace(lambda tile: pieces(28, tile), 28, 32, 32))
+    assert register_block(TileSpace(lambda tile: pieces(28, tile), 28, 32, 32, beyond_l2=1 / 1000)) == cached
 
 
 @pytest.mark.parametrize(("width", "more_rows"), [(256, False), (1024, True)])

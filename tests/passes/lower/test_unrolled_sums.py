@@ -42,3 +42,9 @@ def test_iterations_that_are_left_over_are_added(k: int) -> None:
     (y,) = run_prim(lambda p: panels(p, 7, 3, k), [x, w], [((7, 3, 16), "float32")], HERE)
     wanted = np.einsum("ik,jkc->ijc", x.astype(np.float64), w)
     np.testing.assert_allclose(y, wanted, rtol=0, atol=2.0**-22 * k**0.5 * np.abs(wanted).max())
+
+
+def test_of_a_short_sum_two_iterations_follow_each_other_and_none_is_left_over() -> None:
+    pairing = replace(PLAIN, unrolled=2)
+    assert products(16, pairing) == 2 * products(16, PLAIN)
+    assert products(15, pairing) == products(15, PLAIN)

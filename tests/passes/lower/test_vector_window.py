@@ -16,9 +16,10 @@ import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim
-from landbridge.passes.lower.schedule import VectorUnit, schedule
+from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.vector_window import VectorWindow
 
 from .kernels import Array, run_prim

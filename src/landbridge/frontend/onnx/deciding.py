@@ -77,8 +77,9 @@ def _narrow(walk: _Walk) -> bool:
     """
     walk.decisions.is_coarse = False
     g, extent = walk.g, walk.decisions.extent
+    replacer = SizeReplacer(extent)
     for argument in g.block.args:
-        SizeReplacer(extent).value(argument)
+        replacer.value(argument)
     walk.sized.replace(walk.decisions.changed, extent)
     for value, array in g.whole.items():
         g.whole[value] = renamed(g, array, extent)

@@ -7,7 +7,7 @@ the shapes in the first program (``empty_results``), and no kernels are built.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Any, TypeAlias
@@ -36,13 +36,14 @@ class EarlierWalks:
 
     ``initializers``: their arrays. ``folded``: the constant operands of nodes, with the results. ``values``: the values
     of the last complete walk. ``tensors``: the shapes and dtypes of the values of the first program, with no dtype for
-    constants; empty until that program exists.
+    constants; empty until that program exists. ``attributes``: keys of the nodes' attributes (``RepeatedNodes``).
     """
 
     initializers: dict[ir.Value, Array] = field(default_factory=dict)
     folded: dict[ir.Node, tuple[list[Array | None], list[Array]]] = field(default_factory=dict)
     values: Mapping[ir.Value, ImportedValue] = field(default_factory=dict)
     tensors: dict[ir.Value, tuple[Shape, str]] = field(default_factory=dict)
+    attributes: dict[ir.Node, Hashable] = field(default_factory=dict)
 
     def begin_others(self) -> None:
         """Take the last complete walk as that of the first program; later ones are for other sizes."""

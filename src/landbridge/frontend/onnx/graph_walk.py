@@ -36,6 +36,7 @@ from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.node_body import NodeBody, body_of
 from landbridge.frontend.onnx.node_names import name_of_node
+from landbridge.frontend.onnx.repeated_nodes import RepeatedNodes
 from landbridge.frontend.onnx.row_sequences import RowSequence, row_sequence_node
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
@@ -68,6 +69,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.permissions import Permission, Permissions
 from landbridge.ir.replaced_sizes import SizedOperations
 from landbridge.operators import REGISTRY, Definition, Handler, HostOperator, Kernel
+from landbridge.operators.implementations import is_built_in
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.rule_check import check
@@ -120,6 +122,8 @@ class GraphWalk:
         self.decisions = decisions or Decisions()
         #: Whether a node that is being imported depends on what was decided before it began: then it begins again.
         self._is_inside = self._is_nested = False
+        #: What nodes of the main graph became, for equal ones; None while such may be taken back.
+        self.repeated: RepeatedNodes | None = RepeatedNodes(g, self.decisions, self.earlier.attributes)
         #: Imports bodies as separate programs; None if there may be none.
         self.import_body = import_body
         self.branches = branches or Branches()
@@ -151,6 +155,7 @@ class GraphWalk:
         )
         inner.values, inner._is_inside, inner._is_nested = self.values.new_child(), True, True
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
+        inner.repeated = self.repeated
         return inner
 
     def checkpoint(self) -> Callable[[], None]:
@@ -243,18 +248,28 @@ class GraphWalk:
     def run_instead(self, graph: ir.Graph) -> list[ImportedValue]:
         """Import every node of ``graph`` in place of the node whose branch it is; returns the outputs."""
         was, self._is_inside = self._is_inside, self._is_nested
+        repeated, self.repeated = self.repeated, None
         try:
             return self.run_graph(graph)
         finally:
-            self._is_inside = was
+            self._is_inside, self.repeated = was, repeated
 
     def _decided(self, node: ir.Node) -> Sequence[ImportedValue]:
-        """Returns the results of a node of the main graph, see ``decided``."""
+        """Returns the results of a node of the main graph: as those of an equal one, else ``decided``."""
+        repeated = self.repeated
+        if repeated is not None:
+            found = repeated.begin(node, [None if v is None else self._input(v) for v in node.inputs])
+            if found is not None:
+                return found
         self._is_inside = True
+        results: Sequence[ImportedValue] | None = None
         try:
-            return decided(self, node, self._results)
+            results = decided(self, node, self._results)
+            return results
         finally:
             self._is_inside = False
+            if repeated is not None:
+                repeated.end(results)
 
     def _with_equal_sizes(self, node: ir.Node) -> Sequence[ImportedValue]:
         """Returns the results of a node of a nested graph.
@@ -288,10 +303,14 @@ class GraphWalk:
                 return self._of_sequence(context, inputs)
         check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)
         if node.domain == "" and node.op_type in self._control_flow:
+            if self.repeated is not None:
+                self.repeated.refuse()
             return self._control_flow[node.op_type](self, node, inputs)
         check_makes_bytes(node, self.g.node)
         kernel = REGISTRY.find(Kernel, node.domain, node.op_type, opset)
         handler = None if kernel is None else kernel.function
+        if self.repeated is not None and kernel is not None:
+            self.repeated.reads(kernel, inputs)
         operands = [x for x in inputs if not isinstance(x, Unknown)]
         if handler is not None and any(isinstance(x, np.ndarray) and x.dtype == object for x in inputs):
             operator = self._on_host(node, context)
@@ -510,6 +529,8 @@ class GraphWalk:
         definition = REGISTRY.find(Definition, node.domain, node.op_type, c.opset)
         if definition is None:
             return None
+        if self.repeated is not None and not is_built_in(definition):
+            self.repeated.refuse()
         try:
             return body_of(definition, node, inputs)
         except UnsupportedOperatorError:
@@ -529,10 +550,14 @@ class GraphWalk:
         owned = self._defined(node, c, inputs, operator)
         body: ir.Function | None
         if owned is not None:
-            body, inputs = owned
+            if self.repeated is not None and owned.reads:
+                self.repeated.reads(None, owned.reads)
+            body, inputs = owned.function, owned.inputs
         elif any(isinstance(x, Unknown) for x in inputs) and depends_on_types(node.domain, node.op_type, c.opset):
             return [UNKNOWN] * len(node.outputs)
         else:
+            if self.repeated is not None:
+                self.repeated.reads(None, inputs)
             body = function_body(node, c.opset, inputs)
             if body is not None and operator is not None and self._is_cut(c, operator, inputs):
                 body = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -16,10 +17,14 @@ BODY_OPSET = 24
 
 
 class NodeBody(NamedTuple):
-    """The body of a node, and the values of its inputs: those of the node, and constants of the body."""
+    """The body of a node, and the values of its inputs: those of the node, and constants of the body.
+
+    ``reads``: the arrays among the node's inputs whose elements the definition has read.
+    """
 
     function: ir.Function
     inputs: list[Any]
+    reads: list[np.ndarray[Any, Any]]
 
 
 def body_of(definition: Definition, node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
@@ -47,7 +52,7 @@ def body_of(definition: Definition, node: ir.Node, inputs: Sequence[Any]) -> Nod
             created.node.append(onnx.helper.make_node("Constant", [], [f"no_{name}"], value_int=0))
     created.output[:] = [name if name in wanted else f"no_{name}" for name in created.output]
     given = [*inputs, *[None] * (len(names) - len(inputs)), *facts.constants.values()]
-    return NodeBody(ir.serde.deserialize_function(created), given)
+    return NodeBody(ir.serde.deserialize_function(created), given, facts.reads)
 
 
 def _input_names(formal: Sequence[str], count: int) -> list[str]:

@@ -14,6 +14,7 @@ from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.empties import Empties
 from landbridge.ir.module import IRModule
 from landbridge.ir.replaced_sizes import replace_sizes
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import shape_of
 from landbridge.sizes.expected_sizes import expected_sizes
 from landbridge.sizes.question import Question
@@ -115,7 +116,7 @@ def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Quest
 
 def _extents(module: IRModule) -> Iterator[Extent]:
     """Yields the extents of all values that ``module`` computes."""
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         for result in op.results:
             yield from shape_of(result.type) if isinstance(result.type, TensorType) else ()
 

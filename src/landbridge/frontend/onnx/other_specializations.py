@@ -11,6 +11,7 @@ from landbridge.frontend.onnx.specializations import Specializations
 from landbridge.ir.graph_builder import Broadcasting
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.traversal import operations_of
 from landbridge.sizes.size import Extent, dimensions_of
 
 #: The most other ranges of dimensions, in which a model computes something else, that are tried.
@@ -59,6 +60,6 @@ def without_windows(
     search: Callable[[Specializations], IRModule],
 ) -> Iterator[IRModule]:
     """Yields modules for images smaller than the window of a pool, if ``module`` is small."""
-    if sum(isinstance(op, CallOp) for op in module.main.walk()) <= _MOST_KERNELS:
+    if len(operations_of(module.main, CallOp)) <= _MOST_KERNELS:
         empty = specializations.without_windows(dimensions_of(dimensions.values()))
         yield from other_branches(Specializations(specializations.taken, empty), search)

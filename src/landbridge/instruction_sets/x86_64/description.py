@@ -20,8 +20,6 @@ X86_64 = InstructionSet(
     schedules=Schedules(
         fits_caches=True,
         timed=True,
-        # AMD, "Software Optimization Guide" for family 19h: a vector of 64 bytes is two halves.
-        two_pass_cpus=frozenset(("znver4",)),
     ),
     c_language=C_LANGUAGE,
     runtime=RuntimeSource(

@@ -17,6 +17,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
 from landbridge.passes.fuse.graph import Graph, inputs_of
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 
 Array = np.ndarray[Any, Any]
@@ -60,10 +61,8 @@ def plans_of(graph: Graph, call: CallOp, products: Products) -> list[ScalePlan]:
             if isinstance(inner, arith.ConstantOp) and isinstance(inner.value, FloatAttr):
                 known[inner.result] = np.full((1,) * len(stage.extents), inner.value.value.data)
         for steps in steps_of(stage, known.get):
-            plan = _with_weights(graph, inputs, arguments, stage, steps, products)
-            if plan.argument in taken:
-                continue
-            if plan.weights is None and steps.divides:
+            plan = _scaled_weights(graph, inputs, arguments, stage, steps, products) or _one_step(stage, steps)
+            if plan is None or plan.argument in taken:
                 continue
             if multiplies(plan.scale) + (steps.shift is not None) < steps.cost:
                 plans.append(plan)
@@ -71,16 +70,24 @@ def plans_of(graph: Graph, call: CallOp, products: Products) -> list[ScalePlan]:
     return plans
 
 
-def _with_weights(
+@rewrite("fold_scale.steps", "arithmetic with constants becomes one multiplication and one addition")
+def _one_step(stage: Generic, steps: Steps) -> ScalePlan | None:
+    """Returns the plan for ``steps`` as one multiplication and one addition; None for a division that is not exact as
+    a multiplication."""
+    return None if steps.divides else ScalePlan(stage, steps, steps.scale)
+
+
+@rewrite("fold_scale.weights", "a scale of a sum of products moves into its constant weights")
+def _scaled_weights(
     graph: Graph,
     inputs: tuple[SSAValue, ...],
     arguments: list[SSAValue],
     stage: Generic,
     steps: Steps,
     products: Products,
-) -> ScalePlan:
-    """Returns the plan for ``steps``, with their scale in constant weights if a sum of products directly precedes
-    them."""
+) -> ScalePlan | None:
+    """Returns the plan for ``steps`` with their scale in constant weights; None unless a sum of products directly
+    precedes them."""
     source = next((o for o in stage.ins if o.scalar is steps.root), None)
     if multiplies(steps.scale) and source is not None and steps.root.has_one_use():
         whole = shape_of(source.buffer.type) == stage.extents and is_identity(source.map, stage.extents)
@@ -95,7 +102,7 @@ def _with_weights(
                 product = products[key]
                 if product is not None:
                     return ScalePlan(stage, steps, np.ones_like(steps.scale), factor.argument, product)
-    return ScalePlan(stage, steps, steps.scale)
+    return None
 
 
 def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:

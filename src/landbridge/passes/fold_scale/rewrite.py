@@ -24,6 +24,7 @@ from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
 from landbridge.passes.fuse.graph import Graph, inputs_of, value_key
 from landbridge.passes.fuse.inline import rebuild
 from landbridge.passes.fuse.merge import merge, run_instead
+from landbridge.passes.rewrites import rewrite
 
 Array = np.ndarray[Any, Any]
 
@@ -33,17 +34,19 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants, unchanged
 
     A new call then replaces ``call``, which is erased, and stages of its PrimFunc are inlined again where that pays.
     What folds in a call without constants follows from its PrimFunc: ``unchanged`` collects the names of those in which
-    nothing does. What folds into numbers follows from the PrimFunc and these numbers (``_numbers``).
+    nothing does. What a PrimFunc becomes otherwise follows from it and from what its stages get (``_written``).
     """
     given = inputs_of(call)
     name, repeats = call.callee_name, graph.repeats([call])
-    has_constants = any(isinstance(value.owner, ConstantOp) for value in given)
+    is_alone = not any(isinstance(value.owner, ConstantOp) for value in given)
     key: Hashable = None
-    if repeats > 1 and not has_constants:
+    if repeats > 1 and is_alone:
         if name in unchanged:
             return
         key = (name, "fold_scale")
-        if _run_known(graph, call, key):
+        if (found := graph.known(key)) is not None:
+            function, taken = found
+            run_instead(graph, [call], function, [given[i] for i in taken])
             return
     products: Products = {}
     plans = plans_of(graph, call, products)
@@ -51,50 +54,79 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants, unchanged
         if key is not None:
             unchanged.add(name)
         return
-    if repeats > 1 and has_constants and (numbers := _numbers(plans)) is not None:
-        keys = [value_key(value) for value in given]
-        key = (name, "fold_scale", tuple(map(keys.index, keys)), numbers)
-        if _run_known(graph, call, key):
+    inputs = _with_constants(graph, call, plans, consumed)
+    if repeats > 1 and not is_alone:
+        keys = [value_key(value) for value in inputs]
+        key = (name, "fold_scale", tuple(map(keys.index, keys)), _written(plans))
+        if (found := graph.known(key)) is not None:
+            function, taken = found
+            run_instead(graph, [call], function, [inputs[i] for i in taken])
+            consumed.drop(given)
             return
-    folded = _folded(graph, call, consumed, products)
-    if key is not None and all(value in given for value in inputs_of(folded)):
-        taken = tuple(given.index(value) for value in inputs_of(folded))
+    folded = _folded(graph, call, consumed, products, inputs)
+    if key is not None:
+        taken = tuple(inputs.index(value) for value in inputs_of(folded))
         graph.remember(key, graph.function(folded), taken, repeats)
 
 
-def _run_known(graph: Graph, call: CallOp, key: Hashable) -> bool:
-    """Returns whether a PrimFunc is known by ``key``; a call of it then replaces ``call``."""
-    if (found := graph.known(key)) is None:
-        return False
-    function, taken = found
-    given = inputs_of(call)
-    run_instead(graph, [call], function, [given[i] for i in taken])
-    return True
+def _by_stage(plans: Sequence[ScalePlan]) -> list[list[ScalePlan]]:
+    """Returns ``plans`` in lists, one for each stage."""
+    found: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
+    for plan in plans:
+        found.setdefault(plan.stage.op, []).append(plan)
+    return list(found.values())
 
 
-def _numbers(plans: Sequence[ScalePlan]) -> Hashable:
-    """Returns what ``plans`` write where they write numbers alone: operations of the PrimFunc, with the numbers; None
-    where they change constants of the call, or give it others.
-    """
+def _terms(plan: ScalePlan) -> tuple[Aligned | None, Aligned | None]:
+    """Returns what a stage is multiplied by, and what is added to it; None for nothing."""
+    return plan.scale if multiplies(plan.scale) else None, plan.steps.shift
+
+
+def _written(plans: Sequence[ScalePlan]) -> Hashable:
+    """Returns what ``plans`` write into a PrimFunc: operations of it, with a number, or the shape of a new operand."""
     found: list[Hashable] = []
     for plan in plans:
-        scale, shift = plan.scale, plan.steps.shift
-        if plan.weights is not None or scale.size != 1 or (shift is not None and shift.size != 1):
-            return None
-        number = None if shift is None else shift.tobytes()
-        found.append((plan.stage.op, plan.steps.root, plan.steps.ops, scale.tobytes(), number))
+        terms = [None if x is None else x.tobytes() if x.size == 1 else x.shape for x in _terms(plan)]
+        found.append((plan.stage.op, plan.steps.root, plan.steps.ops, plan.argument, *terms))
     return tuple(found)
 
 
-def _folded(graph: Graph, call: CallOp, consumed: ConsumedConstants, products: Products) -> CallOp:
-    """Returns the call that replaces ``call``, in which steps fold."""
-    rewrite = _Rewrite(graph, call, consumed, graph.owned(call).body.block)
-    by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
-    for plan in plans_of(graph, call, products):
-        by_stage.setdefault(plan.stage.op, []).append(plan)
-    for plans in by_stage.values():
+def _with_constants(
+    graph: Graph, call: CallOp, plans: Sequence[ScalePlan], consumed: ConsumedConstants
+) -> list[SSAValue]:
+    """Returns the inputs of the call that will replace ``call``: scaled weights replace old ones, and the terms of
+    ``plans`` that are no numbers are appended, in the order of ``_Rewrite``.
+    """
+    inputs = list(inputs_of(call))
+
+    def load(old: SSAValue, array: Array, vdevice: VDeviceAttr) -> SSAValue:
+        """Inserts a constant before the call, named after ``old`` if that is a constant; returns its value."""
+        hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
+        symbol = graph.module.add_constant(array, hint)
+        consumed.keep(symbol)
+        constant = ConstantOp(symbol, tensor_type(array.shape, "float32", vdevice))
+        Rewriter.insert_op(constant, InsertPoint.before(call))
+        return constant.result
+
+    for plan in (plan for of_stage in _by_stage(plans) for plan in of_stage):
+        if plan.weights is not None:
+            weights = inputs[plan.argument]
+            inputs[plan.argument] = load(weights, plan.weights, vdevice_of(weights.type))
+        for term in _terms(plan):
+            if term is not None and term.size != 1:
+                vdevice = VDeviceAttr.of(vdevice_of(inputs[0].type).index.data)
+                inputs.append(load(inputs[0], _compact(term), vdevice))
+    return inputs
+
+
+def _folded(
+    graph: Graph, call: CallOp, consumed: ConsumedConstants, products: Products, inputs: Sequence[SSAValue]
+) -> CallOp:
+    """Returns the call that replaces ``call``, in which steps fold, with ``inputs``, see ``_with_constants``."""
+    rewrite = _Rewrite(graph.owned(call).body.block, len(inputs_of(call)))
+    for plans in _by_stage(plans_of(graph, call, products)):
         _drop_copy(rewrite.stage(plans))
-    new = CallOp(call.callee_name, rewrite.inputs, list(call.destinations), [r.type for r in call.res])
+    new = CallOp(call.callee_name, inputs, list(call.destinations), [r.type for r in call.res])
     Rewriter.insert_op(new, InsertPoint.before(call))
     graph.record(new, [call])
     for before, after in zip(call.res, new.res, strict=True):
@@ -106,31 +138,24 @@ def _folded(graph: Graph, call: CallOp, consumed: ConsumedConstants, products: P
 
 
 class _Rewrite:
-    """Rewrites ``block``, the body of the PrimFunc that ``call`` calls. ``inputs`` are the inputs of the call that will
-    replace ``call``: scaled weights replace old ones, and new constants are appended.
+    """Rewrites ``block``, the body of a PrimFunc of ``count`` inputs: constants that are no numbers become further
+    ones.
     """
 
-    def __init__(self, graph: Graph, call: CallOp, consumed: ConsumedConstants, block: Block) -> None:
-        self.inputs = list(inputs_of(call))
-        self._graph, self._call, self._consumed, self._block = graph, call, consumed, block
+    def __init__(self, block: Block, count: int) -> None:
+        self._block, self._count = block, count
 
     def stage(self, plans: Sequence[ScalePlan]) -> Generic:
         """Replace the steps of each of ``plans``, all of one stage, by at most one product and one sum; returns the new
-        stage.
-
-        Where a plan has scaled weights, they replace the weights in ``inputs``. The old stage is erased.
+        stage. The old stage is erased.
         """
         stage = plans[0].stage
         ins = [(o.buffer, o.map) for o in stage.ins]
         replaced: dict[SSAValue, SSAValue] = {}  # steps may start where others ended
         for plan in plans:
             steps = plan.steps
-            if plan.weights is not None:
-                weights = self.inputs[plan.argument]
-                self.inputs[plan.argument] = self._constant(weights, plan.weights, vdevice_of(weights.type))
             s = ScalarBuilder(Builder(InsertPoint.before(steps.ops[-1])))
-            scale = self._term(s, stage, ins, plan.scale) if multiplies(plan.scale) else None
-            shift = None if steps.shift is None else self._term(s, stage, ins, steps.shift)
+            scale, shift = (None if term is None else self._term(s, stage, ins, term) for term in _terms(plan))
             root = replaced.get(steps.root, steps.root)
             replaced[steps.ops[-1].results[0]] = _replace_steps(s, steps, root, scale, shift)
         return view_generic(rebuild(stage.op, ins, [(o.buffer, o.map) for o in stage.outs]))
@@ -141,25 +166,17 @@ class _Rewrite:
         """Returns ``array`` in the body of ``stage``: a number, or an element of a new operand, appended to ``ins``."""
         if array.size == 1:
             return float(array.reshape(()))
-        value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
-        vdevice = VDeviceAttr.of(vdevice_of(self.inputs[0].type).index.data)
-        self.inputs.append(self._constant(self.inputs[0], value, vdevice))
-        argument = self._block.insert_arg(memref_type(value.shape, "float32"), len(self.inputs) - 1)
+        shape = _compact(array).shape
+        argument = self._block.insert_arg(memref_type(shape, "float32"), self._count)
+        self._count += 1
         scalar = stage.body.insert_arg(element_type("float32"), len(ins))
-        ins.append((argument, broadcast_map(value.shape, stage.extents)))
+        ins.append((argument, broadcast_map(shape, stage.extents)))
         return s.wrap(scalar, "float32")
 
-    def _constant(self, old: SSAValue, array: Array, vdevice: VDeviceAttr) -> SSAValue:
-        """Insert a constant tensor with the elements of ``array``, on ``vdevice``, before the call; returns its value.
 
-        It is named after ``old`` if that is a constant.
-        """
-        hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
-        symbol = self._graph.module.add_constant(array, hint)
-        self._consumed.keep(symbol)
-        constant = ConstantOp(symbol, tensor_type(array.shape, "float32", vdevice))
-        Rewriter.insert_op(constant, InsertPoint.before(self._call))
-        return constant.result
+def _compact(array: Aligned) -> Array:
+    """Returns ``array`` in float32, without its leading axes of extent 1."""
+    return array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
 
 
 def _leading_units(array: Aligned) -> int:
@@ -189,6 +206,7 @@ def _replace_steps(
     return value.ssa
 
 
+@rewrite("fold_scale.copy", "a last stage that only copies a temporary is removed")
 def _drop_copy(stage: Generic) -> None:
     """If ``stage`` only copies a temporary that it alone reads, let the stage before it write the output directly.
 

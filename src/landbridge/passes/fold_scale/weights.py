@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.accesses import writers_of
 from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.ir.traversal import operations
 from landbridge.passes.fold_scale.steps import Aligned
 from landbridge.process.background_threads import in_parts
 from landbridge.records import record
@@ -74,7 +75,7 @@ def _is_zero(op: object) -> bool:
 
 def _sums_products(stage: Generic) -> bool:
     """Returns whether the body is ``total + a * b``."""
-    ops: list[Operation] = list(stage.body.ops)
+    ops: list[Operation] = operations(stage.body)
     if len(stage.ins) != 2 or len(stage.outs) != 1 or len(ops) != 3:
         return False
     product, total, last = ops

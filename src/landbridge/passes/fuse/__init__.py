@@ -9,10 +9,10 @@ border of a branch or of a loop body.
 from __future__ import annotations
 
 from landbridge.ir.module import IRModule
-from landbridge.passes.fuse.epilogue import fuse_epilogues, fuse_separate
+from landbridge.passes.fuse.epilogue import fuse_branch_epilogues, fuse_epilogues
 from landbridge.passes.fuse.graph import Graph, shorten_views
 from landbridge.passes.fuse.planes import concatenate_planes
-from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
+from landbridge.passes.fuse.pointwise import fuse_producers, fuse_prologues, merge_operands
 from landbridge.passes.fuse.row_chains import fuse_rows
 from landbridge.passes.registry import register_pass
 
@@ -24,9 +24,9 @@ def fuse(module: IRModule) -> None:
     graph = Graph(module)
     for block in graph.blocks:
         merge_operands(graph, block)
-        fuse_separate(graph, block)
-        fuse_pointwise(graph, block)
+        fuse_branch_epilogues(graph, block)
+        fuse_producers(graph, block)
         fuse_epilogues(graph, block)
         fuse_rows(graph, block)
-        fuse_pointwise(graph, block, last=True)
+        fuse_prologues(graph, block)
         shorten_views(block)

@@ -20,8 +20,10 @@ from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.pointwise import only_consumer, reads_by
 from landbridge.passes.fuse.reshape import cross, crossing_pointwise
 from landbridge.passes.fuse.vectors import computes_addresses, is_light, runs_on_vectors
+from landbridge.passes.rewrites import rewrite
 
 
+@rewrite("fuse.epilogue", "an elementwise call joins the call that computes its operand")
 def fuse_epilogues(graph: Graph, block: Block) -> None:
     """Merge every elementwise call into the last producer that it can follow element by element."""
     for call in graph.calls(block):
@@ -38,7 +40,8 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
             merge(graph, [producer, cross(graph, call, value)])
 
 
-def fuse_separate(graph: Graph, block: Block) -> None:
+@rewrite("fuse.branch_epilogue", "an operand of a later epilogue gets its elementwise operations where it is computed")
+def fuse_branch_epilogues(graph: Graph, block: Block) -> None:
     """Merge operations on one result into its producer, if their reader will become the epilogue of another producer.
 
     The reader is an elementwise call with another input, of a later producer.

@@ -15,7 +15,9 @@ from landbridge.analysis.accesses import pointwise_stage
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Generic
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
+from landbridge.passes.rewrites import rewrite
 
 Key: TypeAlias = SSAValue | str
 
@@ -75,9 +77,10 @@ def erase_dead_views(value: SSAValue) -> None:
                 Rewriter.erase_op(op)
 
 
+@rewrite("fuse.view_chain", "a reshape of a reshape starts at the computed value")
 def shorten_views(block: Block) -> None:
     """Let every reshape in ``block`` start at a computed value, and remove it if that has its shape."""
-    for op in list(block.ops):
+    for op in operations(block):
         if not isinstance(op, ViewOp) or not is_reshape(op):
             continue
         source = source_of(op.result)
@@ -86,7 +89,7 @@ def shorten_views(block: Block) -> None:
             Rewriter.erase_op(op)
         elif source is not op.source:
             op.operands[0] = source
-    for op in reversed(list(block.ops)):
+    for op in reversed(operations(block)):
         if isinstance(op, ViewOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
 
@@ -119,7 +122,7 @@ class Graph:
 
     def _collect(self, block: Block) -> None:
         self.blocks.append(block)
-        for op in block.ops:
+        for op in operations(block):
             if isinstance(op, CallOp):
                 self.order[op] = len(self.order)
                 self._callers[op.callee_name] += 1
@@ -129,7 +132,7 @@ class Graph:
 
     def calls(self, block: Block) -> list[CallOp]:
         """Returns the calls of a block, in program order."""
-        return [op for op in block.ops if isinstance(op, CallOp)]
+        return [op for op in operations(block) if isinstance(op, CallOp)]
 
     def function(self, call: CallOp) -> func.FuncOp:
         """Returns the PrimFunc of a call, which callers must not change."""

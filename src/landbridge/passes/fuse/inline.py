@@ -37,9 +37,11 @@ from landbridge.ir.kernel_attributes import set_loop_extents
 from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import shape_of
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS, MOST_READS_IN_PLACE
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
+from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import Extent, Size, expected_size, product, same
 
 
@@ -60,7 +62,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
         # The kernel generator recognizes contractions as a pattern; only plain reductions take a prologue.
         at = reads[0].operand.map
         if len(stage.ins) == 2 and len(reads) == 1 and is_copy(producer):
-            return _is_begin_of_rows(producer) or reads_copied_in_place(producer, stage, reads[0].operand)
+            return bool(_is_begin_of_rows(producer) or reads_copied_in_place(producer, stage, reads[0].operand))
         if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
             return False
         accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
@@ -70,6 +72,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
 
 
+@rewrite("fuse.row_begin_into_contraction", "a contraction reads the begin of longer lines instead of a copy")
 def _is_begin_of_rows(copy: Generic) -> bool:
     """Returns whether ``copy`` has the first elements of longer lines, as many as a run decides: those of a window.
 
@@ -82,6 +85,7 @@ def _is_begin_of_rows(copy: Generic) -> bool:
     return shape[:-1] == copy.extents[:-1] and isinstance(copy.extents[-1], Size) and isinstance(shape[-1], int)
 
 
+@rewrite("fuse.copy_into_contraction", "a contraction reads the source of a transpose or slice instead of a copy")
 def reads_copied_in_place(copy: Generic, contraction: Generic, read: Operand) -> bool:
     """Returns whether ``contraction`` should read the source of ``copy`` directly, through ``read``, instead of the
     copy.
@@ -116,6 +120,7 @@ def _number_of_reads(extent: Extent, lengths: Sequence[Extent]) -> Extent:
     return max(extent.low or 1, 1)
 
 
+@rewrite("fuse.temporary", "an elementwise stage is inlined into the stage that reads its temporary")
 def inline_temporaries(block: Block, budget: int = 0) -> None:
     """Inline every elementwise stage of a PrimFunc's block whose temporary one later stage reads, where it pays."""
     changed = True
@@ -231,7 +236,7 @@ def _move_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValu
         scalar.replace_all_uses_with(value)
     block = before.parent
     assert block is not None  # the first operation of a body
-    for op in list(producer.body.ops):
+    for op in operations(producer.body):
         if isinstance(op, linalg.ops.YieldOp):
             return op.operands[0]
         if isinstance(op, linalg.ops.IndexOp):
@@ -294,6 +299,7 @@ def rebuild(
     return new
 
 
+@rewrite("fuse.stage_operands", "equal and unused operands of a stage are removed")
 def tidy_operands(stage: Generic) -> None:
     """Merge inputs of a stage with equal buffers and access maps, and remove inputs that the body does not use.
 

@@ -18,7 +18,9 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ViewOp, graphs_in, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.stages import view_prim
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import dtype_of, element_count, shape_of, tensor_type, vdevice_of
+from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import at_least
 from landbridge.targets.grid import grid_limits
 
@@ -26,6 +28,7 @@ from landbridge.targets.grid import grid_limits
 _FEWEST = 256
 
 
+@rewrite("fuse.interleaved_concat", "a concatenation of scalars becomes planes and a transpose")
 def concatenate_planes(module: IRModule) -> None:
     """Concatenate interleaved parts as planes, and transpose them, where kernels run on a CPU's vectors."""
     functions, copies = module.prims(), CopyPrims(module)
@@ -34,14 +37,14 @@ def concatenate_planes(module: IRModule) -> None:
         vectors = _has_lanes(module, op.result) and _is_of_values(op)
         return vectors and not any(_is_reduced(functions, part) for part in op.inputs)
 
-    def rewrite(block: Block) -> None:
-        for op in list(block.ops):
+    def rewrite_block(block: Block) -> None:
+        for op in operations(block):
             for region in graphs_in(op):
-                rewrite(region.block)
+                rewrite_block(region.block)
             if isinstance(op, ConcatOp) and gains(op):
                 _replace(op, copies)
 
-    rewrite(module.main.body.block)
+    rewrite_block(module.main.body.block)
 
 
 def _is_of_values(op: ConcatOp) -> bool:

@@ -12,8 +12,10 @@ from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.reshape import cross, crossing
 from landbridge.passes.fuse.vectors import LIGHT
+from landbridge.passes.rewrites import rewrite
 
 
+@rewrite("fuse.repeated_operand", "operands of a call that are one value become one argument")
 def merge_operands(graph: Graph, block: Block) -> None:
     """Merge operands of every call that are the same input."""
     for call in graph.calls(block):
@@ -21,11 +23,22 @@ def merge_operands(graph: Graph, block: Block) -> None:
             merge(graph, [call])
 
 
-def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
-    """Inline elementwise producers, in program order.
+@rewrite("fuse.producer", "an elementwise call is inlined into its only reader")
+def fuse_producers(graph: Graph, block: Block) -> None:
+    """Inline every elementwise call into its only reader, in program order, where nothing is lost by that."""
+    _fuse_pointwise(graph, block, last=False)
 
-    The ``last`` time, when nothing better can come, also into plain reductions and where light work loses its vectors.
+
+@rewrite("fuse.prologue", "an elementwise call is inlined into a plain reduction")
+def fuse_prologues(graph: Graph, block: Block) -> None:
+    """Inline elementwise calls also into plain reductions, and where light work loses its vectors.
+
+    This comes last, when what is left gains nothing from any other rule.
     """
+    _fuse_pointwise(graph, block, last=True)
+
+
+def _fuse_pointwise(graph: Graph, block: Block, last: bool) -> None:
     for call in graph.calls(block):
         current: CallOp | None = call
         while current is not None:

@@ -14,6 +14,7 @@ from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 from landbridge.sizes.size import at_least
 
@@ -55,7 +56,7 @@ def groups_of(old: Shape, new: Shape) -> list[Group] | None:
 
 def crossing(graph: Graph, call: CallOp, value: SSAValue) -> bool:
     """Returns whether ``cross`` can make ``call`` read the source of ``value`` directly."""
-    return _reshaped(graph, call, value) is not None or _retyped(graph, call, value)
+    return _reshaped(graph, call, value) is not None or bool(_retyped(graph, call, value))
 
 
 def crossing_pointwise(graph: Graph, call: CallOp, value: SSAValue) -> bool:
@@ -85,6 +86,7 @@ class _Operand:
     map: AffineMap
 
 
+@rewrite("fuse.reshape", "an elementwise call computes in the shape before a reshape")
 def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | None:
     """Returns the input accesses of an elementwise call whose loops get the shape of the source of ``value``.
 
@@ -211,6 +213,7 @@ def _retype_argument(function: func.FuncOp, index: int, shape: Shape) -> None:
     function.function_type = FunctionType.from_lists([a.type for a in block.args], [])
 
 
+@rewrite("fuse.unit_dimensions", "a call reads a tensor before a reshape that adds or removes unit dimensions")
 def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
     """Returns whether ``value`` differs from its source in unit dimensions only, and only generic stages read it."""
     before, after = shape_of(source_of(value).type), shape_of(value.type)

@@ -19,6 +19,7 @@ from landbridge.ir.types import item_bytes, shape_of
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 from landbridge.sizes.size import at_least, expected_size
 
@@ -80,6 +81,7 @@ def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
     )
 
 
+@rewrite("fuse.row_chain", "calls that work on the same rows become one")
 def fuse_rows(graph: Graph, block: Block) -> None:
     """Merge every call with producers on the same rows whose results only the merged calls read."""
     rows: dict[func.FuncOp, Rows | None] = {}

@@ -8,7 +8,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.vector_window import vector_window
 from landbridge.sizes.size import Extent, expected_size
-from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
+from landbridge.targets.machine import CpuCore
 
 
 def choose_n_dim(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
@@ -61,7 +61,7 @@ def shares_vectors(nest: Nest, lane: int | None, m_dim: int) -> bool:
 
 
 def choose_m_dim(
-    nest: Nest, parallel: list[int], lane: int | None, n_dim: int | None, window: Sequence[int]
+    nest: Nest, parallel: list[int], lane: int | None, n_dim: int | None, window: Sequence[int], core: CpuCore
 ) -> int | None:
     """Returns the loop for the rows of a tile; None if there is none.
 
@@ -75,10 +75,22 @@ def choose_m_dim(
         d for d in parallel if d not in (lane, n_dim) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
     found.sort(key=lambda d: (not shares_vectors(nest, lane, d), abs(expected_size(write.index.coeff(d)))))
-    if found and not (shares_vectors(nest, lane, found[0]) and _hides_latency(nest.dims[found[0]].extent)):
+    if found and not (shares_vectors(nest, lane, found[0]) and _hides_latency(nest.dims[found[0]].extent, core)):
         found.sort(key=lambda d: vector_window(nest, lane, d, window) is None)
     return found[0] if found else None
 
 
-def _hides_latency(m_extent: Extent) -> bool:
-    return expected_size(m_extent) >= FMA_PIPES * FMA_LATENCY
+def _hides_latency(m_extent: Extent, core: CpuCore) -> bool:
+    return expected_size(m_extent) >= core.multiply_adds_in_flight
+
+
+def last_column_lanes(nest: Nest, n_dim: int | None, lane: int | None, lanes: int) -> int:
+    """Returns the active lanes of the last column vector; 0 if all are.
+
+    Columns of packed weights beyond the logical extent are computed, and dropped if the result has no memory for them.
+    """
+    if n_dim is None or lane is None:
+        return 0
+    if n_dim == lane:
+        return nest.dims[lane].extent % lanes
+    return next((b.extent % b.tile for b in nest.partial_tiles if (b.outer, b.inner) == (n_dim, lane)), 0)

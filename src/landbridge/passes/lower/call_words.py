@@ -14,11 +14,9 @@ from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.passes.lower.cost import SHARED_CODE
 from landbridge.records import record
 from landbridge.sizes.size import Size
-
-#: The largest factor that is looked for; larger ones are coincidences, not columns or rows of a tile.
-_LARGEST_FACTOR = 16
 
 
 @record(frozen=True)
@@ -56,7 +54,7 @@ def _term(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None
     other = next(i for i, value in enumerate(base) if value != base[0])
     factor, rest = divmod(row[other] - row[0], base[other] - base[0])
     offset = row[0] - factor * base[0]
-    if rest or not 1 <= factor <= _LARGEST_FACTOR:
+    if rest or not 1 <= factor <= SHARED_CODE.factor:
         return None
     same = all(value == factor * each + offset for value, each in zip(row, base, strict=True))
     return WordTerm(word, factor, offset) if same else None

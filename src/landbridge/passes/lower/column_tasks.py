@@ -11,17 +11,13 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.copied_columns import CopiedColumns, copied_columns
+from landbridge.passes.lower.cost import COLUMN_COPIES, TASKS
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
-from landbridge.passes.lower.strided_columns import FEWEST_ROWS
 from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, product
-
-#: Enough tasks, if each of them copies its columns.
-_FEW_COPIES = 16
 
 
 @record(frozen=True)
@@ -37,7 +33,7 @@ class ColumnTasks:
     emitter: NestEmitter
     extents: Sequence[Extent]
     n_run: Run
-    m_runs: list[tuple[Run, RowPadding]]
+    m_runs: Sequence[Run]
     chunk: int
     columns_first: bool
     copied: CopiedColumns | None = None
@@ -48,7 +44,7 @@ class ColumnTasks:
         """Returns the number of chunks of rows; 1 (empty) if there are no row tiles, so that nothing is divided
         by 0.
         """
-        return largest(ceildiv(self.m_runs[0][0].count, self.chunk), 1) if self.chunk else 1
+        return largest(ceildiv(self.m_runs[0].count, self.chunk), 1) if self.chunk else 1
 
     @property
     def count(self) -> Extent:
@@ -84,18 +80,17 @@ class ColumnTasks:
         if not self.chunk:
             self.emitter.rows_for(self.m_runs, at, self.n_run)
             return
-        run, padding = self.m_runs[0]
         start, stop = self._of_chunk(code, chunk)
-        self.emitter.row_run(run, padding, start, stop, at, self.n_run)
+        self.emitter.row_run(self.m_runs[0], start, stop, at, self.n_run)
 
     def _of_chunk(self, code: Code, chunk: Index) -> tuple[Index, Index]:
         """Returns the first tile of rows of ``chunk``, and the one after its last."""
         start = code.times(code.value(chunk), self.chunk)
-        return start, code.minimum(code.add(start, self.chunk), self.m_runs[0][0].count)
+        return start, code.minimum(code.add(start, self.chunk), self.m_runs[0].count)
 
     def _blocks(self, code: Code, chunk: Index) -> None:
         """Emit the blocks of ``chunk``, each with all tiles of columns."""
-        (run, padding), n_run = self.m_runs[0], self.n_run
+        run, n_run = self.m_runs[0], self.n_run
         start, stop = self._of_chunk(code, chunk)
 
         def block(low: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -103,7 +98,7 @@ class ColumnTasks:
 
             def columns(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
                 at = code.add(code.mul(i, n_run.tile), n_run.start)
-                self.emitter.row_run(run, padding, low, high, at, n_run)
+                self.emitter.row_run(run, low, high, at, n_run)
                 return []
 
             code.loop(0, n_run.count, 1, [], columns)
@@ -147,12 +142,12 @@ def copying_tasks(
     copied = copied_columns(code, nest, sched, strided, n_run)
     emitter = NestEmitter(code, copied.nest(nest), sched, buffers | {memory: memory for memory in copied.memories}, {})
     tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.n_runs))
-    run = emitter.row_tiles[0][0]
+    run = emitter.peeling.runs[0]
     tiles = expected_size(run.count)
-    parts = min(-(-_FEW_COPIES // tasks), tiles * run.tile // FEWEST_ROWS)
+    parts = min(-(-TASKS.enough_with_copies // tasks), tiles * run.tile // COLUMN_COPIES.rows)
     if parts <= 1:
-        return [ColumnTasks(emitter, outer, n_run, emitter.row_tiles, 0, columns_first, copied)]
-    first, *further = emitter.row_tiles
+        return [ColumnTasks(emitter, outer, n_run, emitter.peeling.runs, 0, columns_first, copied)]
+    first, *further = emitter.peeling.runs
     pieces = [ColumnTasks(emitter, outer, n_run, [first], -(-tiles // parts), columns_first, copied)]
     if further and sched.copied:
         pieces.append(ColumnTasks(emitter, outer, n_run, further, 0, columns_first, copied))

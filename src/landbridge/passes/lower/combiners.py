@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.ir.new_operation import new_operation
+from landbridge.ir.prim_ops import ByteDotOp
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.nest import Stage, scalar_attr
 
 #: Operations whose terms may be combined in any order.
 _REORDERABLE = frozenset(
@@ -65,3 +68,36 @@ def folded_term(main: Stage) -> SSAValue:
 def sums_up(main: Stage) -> bool:
     """Returns whether ``main`` is one sum of floats, which is inexact if many terms are added in one chain."""
     return combiner(main) == "arith.addf" and len(main.writes) == 1
+
+
+def _widened(value: SSAValue) -> SSAValue:
+    """Returns the operand if ``value`` is a conversion to a wider float, which is exact; else ``value`` itself."""
+    return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
+
+
+def skips_padding(stage: Stage) -> bool:
+    """Returns whether leaving out padded iterations gives the same result as computing them.
+
+    True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
+    """
+    combine = combiner(stage)
+    padded = [r for r in stage.reads if isinstance(r, ElementAccess) and r.guards]
+    if combine is None or not padded:
+        return combine is not None
+    accumulator = stage.body.args[len(stage.reads)]
+    op = next(iter(accumulator.uses)).operation
+    other = _widened(op.operands[1] if op.operands[0] is accumulator else op.operands[0])
+    arguments = dict(zip(stage.body.args, stage.reads, strict=False))
+    if other in arguments:
+        factors = [other]
+    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp | ByteDotOp):
+        factors = [_widened(v) for v in other.owner.operands]
+    else:
+        return False
+    if any(f not in arguments for f in factors):
+        return False
+    for r in padded:
+        assert r.fill is not None
+        if scalar_attr(r.fill) != scalar_attr(identity(combine, r.element)):
+            return False
+    return True

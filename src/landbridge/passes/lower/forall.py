@@ -15,8 +15,8 @@ from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import copied, location_of
 from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.cost import TASKS
 from landbridge.passes.lower.row_memory import lowered_type
-from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.scratch import part_count
 from landbridge.sizes.size import Extent
 
@@ -49,10 +49,10 @@ def emit_forall(
             assert not isinstance(where, tuple)  # scratch is flat
             return parts[buffer], code.add(code.mul(t, element_count(shape_of(buffer.type))), where)
 
-        if isinstance(stage.iterations, int) and stage.iterations <= MANY_TASKS:
+        if isinstance(stage.iterations, int) and stage.iterations <= TASKS.enough:
             _Iteration(code, stage, placed, vector_bytes).emit(t)
         else:
-            _iterations(code, stage, placed, t, MANY_TASKS, vector_bytes)
+            _iterations(code, stage, placed, t, TASKS.enough, vector_bytes)
         return []
 
     code.loop(begin, end, 1, [], task)

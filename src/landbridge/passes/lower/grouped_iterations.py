@@ -11,14 +11,12 @@ from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
+from landbridge.passes.lower.cost import SHARED_WINDOWS
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import Extent, at_least
-
-#: The widest window whose iterations are unrolled.
-WIDEST_WINDOW = 7
 
 
 def grouped_iterations(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], vector_bytes: int) -> int:
@@ -63,7 +61,7 @@ def window_of(main: Stage, lane: int, m_dim: int | None, last: int, extent: Exte
     All reads of ``main`` must be vectors, and those of one row in loop ``last`` must overlap those of other rows.
     """
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
-    if m_dim is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
+    if m_dim is None or not isinstance(extent, int) or not 1 < extent <= SHARED_WINDOWS.iterations:
         return None
     if not all(r.index.coeff(lane) for r in reads) or any(r.index.nonlinear_in(last) for r in reads):
         return None

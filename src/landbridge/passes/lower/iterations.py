@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from landbridge.ir.stages import PrimView
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.tasks import TaskPlan, may_repeat, nested
 

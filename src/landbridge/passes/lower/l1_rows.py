@@ -16,14 +16,13 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.sizes.size import expected_size
 from landbridge.targets.machine import LINE_BYTES
 
-#: Bytes of one way of L1 on x86-64 CPUs, which is a page, because the set is looked up before the physical address is
-#: known (32 KiB with 8 ways, 48 KiB with 12).
-_WAY = 4096
 
+def l1_rows(
+    nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], l1_bytes: int, way_bytes: int, most: int
+) -> int:
+    """Returns the largest number of tile rows, up to ``most``, whose cache lines stay in L1 between iterations.
 
-def l1_rows(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], l1_bytes: int, most: int) -> int:
-    """Returns the largest number of tile rows, up to ``most``, whose cache lines stay in an L1 of ``l1_bytes`` between
-    iterations.
+    L1 has ``l1_bytes``, and each of its ways ``way_bytes``.
     """
     main = nest.reduction
     if main is None or m_dim is None or not inner:
@@ -40,6 +39,9 @@ def l1_rows(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int
     ]  # fmt: skip
     for number in range(1, most + 1):
         lines = {(i, row * step // LINE_BYTES) for i, step in enumerate(steps) for row in range(number)}
-        if max(Counter(line % (_WAY // LINE_BYTES) for _, line in lines).values(), default=0) > l1_bytes // _WAY:
+        if (
+            max(Counter(line % (way_bytes // LINE_BYTES) for _, line in lines).values(), default=0)
+            > l1_bytes // way_bytes
+        ):
             return number - 1
     return most

@@ -8,15 +8,11 @@ from itertools import permutations
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
+from landbridge.passes.lower.cost import ELEMENTWISE
 from landbridge.passes.lower.lane_body import computes_indices, counts_lanes, work_by_lane
 from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
-
-#: The fewest operations of an elementwise body for which masks of padded lanes pay; a copy is as fast without vectors.
-MASKED_BODY = 5
-#: The vectors of a loop that is long.
-_SEVERAL = 8
 
 
 def choose_lane(nest: Nest, parallel: list[int], lanes: int, masks: bool) -> int | None:
@@ -44,7 +40,7 @@ def choose_other_lane(
         return None, False
     tiled = {d for b in nest.bounds for d in (b.outer, b.inner)}
     several = sum(bool(lane_guards(a, d)) for a in nest.accesses() for d in parallel) > 1
-    may_mask = masks and (nest.reduction is not None or several or body_size(nest) >= MASKED_BODY)
+    may_mask = masks and (nest.reduction is not None or several or body_size(nest) >= ELEMENTWISE.masked_body)
 
     def legal(a: ElementAccess, d: int) -> bool:
         return walk_of(a, d) is not None and (may_mask or not lane_guards(a, d))
@@ -126,7 +122,7 @@ def _choose_summed_lane(
     return None
 
 
-def may_be_long(extent: Extent, lanes: int, several: int = _SEVERAL) -> bool:
+def may_be_long(extent: Extent, lanes: int, several: int = ELEMENTWISE.vectors_of_long_loops) -> bool:
     """Returns whether ``extent`` is open, without a declared size, and may exceed ``several`` vectors of ``lanes``."""
     if not isinstance(extent, Size) or any(s.expected is not None for s in extent.symbols.values()):
         return False

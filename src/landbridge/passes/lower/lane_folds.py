@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.transposed import PIECE_BITS, shuffled
+from landbridge.passes.lower.transposed import shuffled
+from landbridge.targets.machine import SHUFFLE_BITS
 
 Combine: TypeAlias = Callable[[SSAValue, SSAValue], SSAValue]
 #: The numbers of the vectors whose partial results a vector has, in the order of its lanes.
@@ -62,7 +63,7 @@ class _FoldTree:
         """
         ty = value.type
         assert isinstance(ty, VectorType)
-        piece = min(max(1, PIECE_BITS // int(ty.element_type.bitwidth)), self._lanes)
+        piece = min(max(1, SHUFFLE_BITS // int(ty.element_type.bitwidth)), self._lanes)
         places = _result_order(self._lanes, 1 << self._levels, piece)
         for each in range(lane, 1 << self._levels if lane == self._count - 1 else lane + 1):
             self._put(places[each], value, piece)
@@ -84,7 +85,7 @@ class _FoldTree:
         value, lanes, width = self._waiting[self._levels, 0], self._lanes, self._lanes >> self._levels
         ty = value.type
         assert isinstance(ty, VectorType)
-        piece = min(max(1, PIECE_BITS // int(ty.element_type.bitwidth)), lanes)
+        piece = min(max(1, SHUFFLE_BITS // int(ty.element_type.bitwidth)), lanes)
         while width > 1:
             if width == 2 and self._levels == 0:
                 halves = (self._code.add_op(vector.ExtractOp(value, [at], ty.element_type)) for at in (0, 1))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from landbridge.passes.lower.access import ElementAccess, Guard
-
-#: The largest stride between lanes, in elements, for which all elements in between are loaded and the lanes picked.
-MOST_STEP = 4
+from landbridge.passes.lower.cost import ELEMENTWISE
 
 
 class Walk(Enum):
@@ -37,7 +35,7 @@ def walk_of(a: ElementAccess, lane: int, m_dim: int | None = None) -> Walk | Non
     if m_dim is not None:
         transposed = not a.index.nonlinear_in(m_dim) and not a.guards and a.index.coeff(m_dim) == 1
         return Walk.TRANSPOSED if transposed else None
-    return Walk.STRIDED if isinstance(step, int) and 1 < step <= MOST_STEP else None
+    return Walk.STRIDED if isinstance(step, int) and 1 < step <= ELEMENTWISE.stride else None
 
 
 def lane_guards(a: ElementAccess, lane: int) -> list[Guard]:

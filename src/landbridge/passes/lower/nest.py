@@ -11,7 +11,7 @@ from dataclasses import field
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from landbridge.errors import CodegenError
@@ -25,6 +25,9 @@ from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_
 from landbridge.passes.lower.row_memory import index_strides
 from landbridge.records import record
 from landbridge.sizes.size import at_least, same
+
+#: Operations of the dialect ``math`` that take one instruction.
+_SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
 
 
 @record(frozen=True)
@@ -151,6 +154,11 @@ def widest_bytes(body: Block) -> int:
 def body_size(nest: Nest) -> int:
     """Returns the number of operations per point."""
     return sum(len(s.body.ops) for s in nest.stages)
+
+
+def takes_many(op: Operation) -> bool:
+    """Returns whether ``op`` is a function that takes many instructions."""
+    return op.name.startswith("math.") and op.name not in _SHORT
 
 
 def loaded_buffers(body: Block) -> list[SSAValue]:

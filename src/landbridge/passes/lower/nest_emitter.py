@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -12,14 +12,15 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.lower.access import Guard
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.guards import KnownRanges, RowEdges
 from landbridge.passes.lower.nest import Nest, Register
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.reduction import Reduction
 from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.rolled_rows import rolls_rows, rows_together
-from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter
@@ -31,19 +32,18 @@ from landbridge.sizes.size import Extent, at_least
 @record(frozen=True)
 class _NPart:
     """The columns of a tile: ``count`` vectors from vector ``first`` on. ``active``: lanes of the last vector, 0 for
-    all; ``inside``: no lane reads padding.
+    all.
     """
 
     first: Index
     count: int
     active: Index
-    inside: bool = False
 
-    def tile_of(self, row: Index, m_size: int, active: Index, padding: RowPadding) -> Tile:
+    def tile_of(self, row: Index, m_size: int, active: Index) -> Tile:
         """Returns the tile of ``m_size`` rows from ``row`` on; if rows are the lanes, ``active`` lanes of its last
         vector exist.
         """
-        return Tile(row, m_size, self.first, self.count, active, self.active, padding, self.inside)
+        return Tile(row, m_size, self.first, self.count, active, self.active)
 
 
 class NestEmitter:
@@ -57,34 +57,36 @@ class NestEmitter:
         self, code: Code, nest: Nest, sched: Schedule, buffers: Mapping[SSAValue, SSAValue], env: dict[int, Index]
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
-        self._padding = Padding(nest, sched)
-        self.operands = Operands(code, sched, buffers, self.env)
-        self.row_tiles = self._padding.row_tiles()
+        self.peeling = Peeling(nest, sched)
+        self._known = KnownRanges(nest)
+        self.operands = Operands(code, sched, buffers, self.env, self._known)
         #: Memory for the sums of a tile, by the output of the reduction.
         self._memories: dict[int, SSAValue] = {}
 
-    def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, n_run: Run) -> None:
+    def rows_for(self, runs: Sequence[Run], column: Index, n_run: Run) -> None:
         """Emit all row tiles of ``runs`` for one tile of columns."""
-        for run, padding in runs:
-            self.row_run(run, padding, 0, run.count, column, n_run)
+        for run in runs:
+            self.row_run(run, 0, run.count, column, n_run)
 
-    def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, n_run: Run) -> None:
+    def row_run(self, run: Run, low: Index, high: Index, column: Index, n_run: Run) -> None:
         """Emit tiles ``low .. high`` of one run of rows; all tiles if the run has edges.
 
         If there are fewer rows than a tile has, each is emitted as a tile of one row.
         """
 
-        def emit_rows(active: Index, inside: bool) -> None:
-            self._row_run(run, padding, low, high, _NPart(column, n_run.tile, active, inside))
+        def emit_rows(active: Index, known: Sequence[Guard]) -> None:
+            with self._known.tested(known):
+                self._row_run(run, low, high, _NPart(column, n_run.tile, active))
 
         def emit(active: Index) -> None:
             lanes = self.operands.lanes
             left_out = lanes - active if isinstance(active, int) and active else 0
             inside = self._lanes_inside(column, n_run.tile * lanes - left_out)
             if inside is None:
-                emit_rows(active, False)
+                emit_rows(active, [])
             else:
-                self.code.when(inside, lambda: emit_rows(active, True), lambda: emit_rows(active, False))
+                lane_guards = self.peeling.lane_guards
+                self.code.when(inside, lambda: emit_rows(active, lane_guards), lambda: emit_rows(active, []))
 
         self._whole_or_left(n_run, column, emit)
 
@@ -98,7 +100,7 @@ class NestEmitter:
         code, lanes, conditions = self.code, self.operands.lanes, []
         if self.sched.lane is None or self.sched.lane != self.sched.n_dim:
             return None
-        for g in self._padding.lane_guards:
+        for g in self.peeling.lane_guards:
             low: Index = g.index.const
             span: Extent = 0
             for d, c in g.index.coeffs.items():
@@ -130,13 +132,13 @@ class NestEmitter:
         left = code.add(run.end, code.mul(first, -lanes))
         code.when(code.at_most(run.tile * lanes, left), lambda: emit(0), lambda: emit(left))
 
-    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, n_part: _NPart) -> None:
-        edges = self._padding.open_edges(run)
+    def _row_run(self, run: Run, low: Index, high: Index, n_part: _NPart) -> None:
+        edges = self.peeling.open_edges(run)
         if run.last is None:
             if edges:
                 self._once_each(run, edges, n_part)
             else:
-                self._tiles(run, padding, low, high, n_part)
+                self._tiles(run, low, high, n_part)
             return
         m_extent = run.last + run.tile
         enough = run.tile + (max(edges.first, edges.last) if edges else 0)
@@ -145,80 +147,102 @@ class NestEmitter:
             if edges:
                 self._with_edges(run, edges, n_part)
             else:
-                self._tiles(run, padding, low, high, n_part)
+                self._tiles(run, low, high, n_part)
 
         def one_by_one() -> None:
-            self._tiles(Run(0, m_extent, 1), RowPadding.TESTED, 0, m_extent, n_part)
+            self._tiles(Run(0, m_extent, 1), 0, m_extent, n_part)
 
         if at_least(m_extent, enough):
             in_tiles()
         else:
             self.code.when(self.code.at_most(enough, m_extent), in_tiles, one_by_one)
 
-    def _with_edges(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
-        """Emit all tiles of an open number of rows: the first and the last test padding row by row at compile time, all
-        others are inside.
+    def _with_edges(self, run: Run, edges: RowEdges, n_part: _NPart) -> None:
+        """Emit all tiles of an open number of rows: the first and the last are peeled, in the others all guards of rows
+        hold.
         """
-        assert run.last is not None
-        if self._padding.edge_iterations(run) is not None:
-            self._tiles(run, RowPadding.EDGES, 0, run.count, n_part)
+        assert run.last is not None and self.sched.m_dim is not None
+        if self.peeling.peeled(run) is not None:
+            self._tiles(run, 0, run.count, n_part)
             return
-        between = replace(run, last=run.last - edges.last)
-        self.tile(n_part.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
-        self.code.when(
-            self.code.at_most(2 * run.tile + 1, run.last + run.tile),
-            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, n_part),
-        )
-        self.tile(n_part.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
+        m_dim, last_row = self.sched.m_dim, run.last + run.tile - 1
 
-    def _once_each(self, run: Run, edges: OpenEdges, n_part: _NPart) -> None:
+        def between() -> None:
+            with self._known.within(m_dim, edges.first, last_row - edges.last):
+                self._tiles(replace(run, last=last_row - edges.last + 1 - run.tile), 1, run.count - 1, n_part)
+
+        self._peeled_tile(run, 0, n_part)
+        self.code.when(self.code.at_most(2 * run.tile + 1, last_row + 1), between)
+        self._peeled_tile(run, run.last, n_part)
+
+    def _peeled_tile(self, run: Run, row: Extent, n_part: _NPart) -> None:
+        """Emit the tile at ``row``, whose rows leave out the iterations that read padding."""
+        pieces = self.peeling.tile_pieces(row, run.tile)
+        self.tile(replace(n_part.tile_of(row, run.tile, run.mask), pieces=pieces))
+
+    def _once_each(self, run: Run, edges: RowEdges, n_part: _NPart) -> None:
         """Emit all tiles of an open number of rows that must not overlap.
 
-        The first tile, unless it contains padded rows of the other end, tests padding at compile time. The other tiles
-        are inside, or test padding at run time.
+        The first tile is peeled, unless it contains padded rows of the other end. The other tiles test at run time
+        whether the guards of their rows hold.
         """
         code, m_extent, enough = self.code, self.nest.dims[self.sched.m_dim].extent, run.tile + edges.last  # type: ignore[index]
         # 1 if the first tile is emitted separately
         is_separate = code.minimum(1, code.maximum(0, code.add(m_extent, 1 - enough)))
 
         def first() -> None:
-            self.tile(n_part.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
+            self._peeled_tile(run, 0, n_part)
 
         if at_least(m_extent, enough):
             first()
         else:
             code.when(code.at_most(enough, m_extent), first)
-        self._tiles(run, RowPadding.TESTED, is_separate, run.count, n_part)
+        self._tiles(run, is_separate, run.count, n_part)
 
-    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, n_part: _NPart) -> None:
-        code = self.code
+    def _tiles(self, run: Run, low: Index, high: Index, n_part: _NPart) -> None:
+        """Emit tiles ``low .. high`` of ``run``."""
+        m_dim = self.sched.m_dim
+        if m_dim is None or not self.peeling.row_guards:
+            self._tiles_in_range(run, low, high, n_part)
+            return
+        after = run.start + run.count * run.tile if run.last is None else run.last + run.tile
+        with self._known.within(m_dim, run.start, after - 1):
+            self._tiles_in_range(run, low, high, n_part)
+
+    def _tiles_in_range(self, run: Run, low: Index, high: Index, n_part: _NPart) -> None:
+        """Emit tiles ``low .. high`` of ``run``, whose rows are in the range that is known.
+
+        Where the number of rows is open, a tile tests once whether the guards of all its rows hold.
+        """
+        code, row_guards = self.code, [each.guard for each in self.peeling.row_guards]
         # not for the rows left over: they are few, and most of them are at the edge
-        tested = run.leads and padding is RowPadding.TESTED
-        limits = self._padding.row_limits(run.tile) if tested else []
-        edges = self._padding.edge_iterations(run) if padding is RowPadding.EDGES else None
+        is_tested = run.leads and not all(self._known.holds(g) for g in row_guards)
+        peeled = self.peeling.peeled(run)
+        limits = self.peeling.row_limits(run.tile) if is_tested and peeled is None else []
 
-        def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
+        def tile(row: Index, first_new: Index | None, known: Sequence[Guard] = ()) -> None:
             def emit(active: Index) -> None:
-                self.tile(replace(n_part.tile_of(row, run.tile, active, padding), first_new=first_new, edges=edges))
+                self.tile(replace(n_part.tile_of(row, run.tile, active), first_new=first_new, peeled=peeled))
 
-            self._whole_or_left(run, row, emit)
+            with self._known.tested(known):
+                self._whole_or_left(run, row, emit)
 
         def at(row: Index) -> None:
             first_new = row if run.once else None
             if run.last is not None:
                 row = code.minimum(row, run.last)
             if not limits:
-                tile(row, padding, first_new)
+                tile(row, first_new)
                 return
             inside = code.all_of(*(code.at_most(code.mul(row, factor), most) for factor, most in limits))
-            code.when(
-                inside,
-                lambda: tile(row, RowPadding.INSIDE, first_new),
-                lambda: tile(row, RowPadding.TESTED, first_new),
-            )
+            code.when(inside, lambda: tile(row, first_new, row_guards), lambda: tile(row, first_new))
 
-        if edges is None and isinstance(low, int) and isinstance(high, int) and high - low == 1:
-            at(run.start + low * run.tile)
+        if peeled is None and isinstance(low, int) and isinstance(high, int) and high - low == 1:
+            row = run.start + low * run.tile
+            if self.peeling.inner_rows is not None and self.peeling.is_peeled(run):
+                self._peeled_tile(run, row, n_part)
+            else:
+                at(row)
             return
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
@@ -235,7 +259,7 @@ class NestEmitter:
         if not sched.retained or sched.lane is None:
             return
         operands.forget()
-        one_row = n_part.tile_of(0, 1, 0, RowPadding.INSIDE)
+        one_row = n_part.tile_of(0, 1, 0)
         for r, n, i in product(sched.retained, range(n_part.count), range(sched.unrolled)):
             operands.read(r, one_row, 0, n, (sched.lane, i * sched.lanes))
         operands.retain()
@@ -248,7 +272,7 @@ class NestEmitter:
             ScanEmitter(self.code, self.nest, self.sched, self.operands, t).emit()
             return
         if self.nest.reduction is not None:
-            reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
+            reduction = Reduction(self.code, self.nest, self.sched, self.peeling, self.operands, t)
             if self._has_rows_for_lanes(t):
                 self._along_rows(t, reduction.emit_along_rows())
                 return
@@ -320,7 +344,7 @@ class NestEmitter:
         rows = self.sched.m_dim
         assert rows is not None
         sched = replace(self.sched, lane=rows, lanes=t.m_size, horizontal=False, m_dim=None)
-        operands = Operands(self.code, sched, self.operands.buffers, {**self.env, rows: t.m_start})
+        operands = Operands(self.code, sched, self.operands.buffers, {**self.env, rows: t.m_start}, self._known)
         one = replace(t, m_start=0, m_size=1)
         for n in range(t.n_size):
             self._point(operands, one, 0, n, sums)

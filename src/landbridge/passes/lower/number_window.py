@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
-from landbridge.passes.lower.grouped_iterations import WIDEST_WINDOW, is_shared
+from landbridge.passes.lower.cost import SHARED_WINDOWS
+from landbridge.passes.lower.grouped_iterations import is_shared
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, widest_bytes
 from landbridge.records import record
@@ -80,7 +81,7 @@ def number_window(
     shared = [r for r in reads if is_shared(r, lane, last)]
     if (
         not isinstance(iterations, int)
-        or not 1 < iterations <= WIDEST_WINDOW
+        or not 1 < iterations <= SHARED_WINDOWS.iterations
         or len(shared) != 1
         or len(main.writes) != 1
     ):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from enum import Enum
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
@@ -11,35 +10,24 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import ElementAccess, Guard, Linear
+from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.between_lanes import step_between
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
-from landbridge.passes.lower.edge_iterations import EdgeIterations
+from landbridge.passes.lower.guards import KnownRanges
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_indices
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.peeling import PeeledIterations, Piece
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.straight_line import LoadNumbers, Unrolled
 from landbridge.passes.lower.transposed import gathered
 from landbridge.passes.lower.transposed_blocks import Location, Shift, TransposedBlocks
 from landbridge.records import record
 from landbridge.sizes.size import Extent
-
-
-class RowPadding(Enum):
-    """What is known at compile time of the guards that depend on a tile's rows."""
-
-    TESTED = 0
-    """Nothing: each guard is tested at every read."""
-    INSIDE = 1
-    """All of them hold."""
-    BY_ITERATION = 2
-    """They are known for each row and iteration of a reduction loop."""
-    EDGES = 3
-    """All of them hold except in some iterations of the first and of the last tile."""
 
 
 @record(frozen=True)
@@ -48,9 +36,10 @@ class Tile:
 
     Rows count iterations; columns count vectors if they are the lane loop, else iterations. ``m_mask`` and
     ``n_mask`` are the active lanes of the last vector (0 for all); an SSA value is the number of elements left,
-    which may exceed the tile. ``padding`` is what is known of the guards of its rows; ``inside``: no lane is padding.
-    Rows before ``first_new`` were stored by another tile and are not stored again. ``edges``: the iterations that the
-    rows of the first and last tile leave out, for ``RowPadding.EDGES``.
+    which may exceed the tile. Rows before ``first_new`` were stored by another tile and are not stored again.
+
+    Rows may leave out padded iterations of reduction loops. ``pieces``: those of a tile whose first row is known, for
+    each loop; ``peeled``: a loop whose bounds depend on the row.
     """
 
     m_start: Index
@@ -59,14 +48,25 @@ class Tile:
     n_size: int
     m_mask: Index = 0
     n_mask: Index = 0
-    padding: RowPadding = RowPadding.TESTED
-    inside: bool = False
     first_new: Index | None = None
-    edges: EdgeIterations | None = None
+    pieces: tuple[Piece, ...] = ()
+    peeled: PeeledIterations | None = None
+
+    def has_pieces_of(self, d: int) -> bool:
+        """Returns whether ``pieces`` say which iterations of reduction loop ``d`` each row executes."""
+        return any(p.dim == d for p in self.pieces)
+
+    def executes(self, row: int, d: int, iteration: int) -> bool:
+        """Returns whether ``row`` of the tile executes ``iteration`` of reduction loop ``d``, of which it has
+        ``pieces``.
+        """
+        return any(p.dim == d and p.low <= iteration < p.high and row in p.rows for p in self.pieces)
 
 
 class Operands:
-    """Reads and writes elements of tiles. ``env`` holds the indices of the loops around the current code."""
+    """Reads and writes elements of tiles. ``env`` holds the indices of the loops around the current code, and ``known``
+    what is known of them; a padded read tests the other guards.
+    """
 
     def __init__(
         self,
@@ -74,11 +74,16 @@ class Operands:
         sched: Schedule,
         buffers: Mapping[SSAValue, SSAValue],
         env: dict[int, Index],
+        known: KnownRanges,
     ) -> None:
-        self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
+        self.code, self.sched, self.buffers, self.env, self.known = code, sched, buffers, env, known
         self.lanes = sched.lanes if sched.lane is not None else 1
         #: For memory that holds only a part of the elements that its accesses index: the index of the first one.
         self.origins: dict[SSAValue, Index] = {}
+        self._loops = tuple(
+            None if d is None else Unrolled(d, self.lanes if d == sched.lane else 1) for d in (sched.m_dim, sched.n_dim)
+        )
+        self._numbers = LoadNumbers(self._loops, known.holds)
         self._loads: dict[tuple[object, ...], SSAValue] = {}
         #: Loads before a loop, which all of its iterations use.
         self._retained: dict[tuple[object, ...], SSAValue] = {}
@@ -92,7 +97,8 @@ class Operands:
         self._places: dict[Stage, bool] = {}
 
     def forget(self) -> None:
-        """Start a new block of code: the loads of other blocks are not visible in it."""
+        """Start a new block of straight-line code: the loads of other blocks are not visible in it."""
+        self._numbers = LoadNumbers(self._loops, self.known.holds)
         self._loads, self._blocks = dict(self._retained), {}
 
     def retain(self) -> None:
@@ -187,35 +193,28 @@ class Operands:
         t: Tile,
         m: int,
         n: int,
-        shift: Shift | None = None,
-        settled: Collection[Guard] = (),
+        shift: tuple[int, int] | None = None,
         together: int = 0,
         between: int = 1,
     ) -> SSAValue:
-        """Returns what ``a`` reads at (m, n) of the tile.
+        """Returns what ``a`` reads at (m, n) of the tile; loads it unless the block has loaded it already.
 
-        Guards are tested, except those that the code around has ``settled``. ``together`` > 0: returns a vector of so
-        many contiguous scalars, if ``a`` reads one for all lanes. ``between``: so many iterations of the shifted loop
-        are emitted in a row; those that read elements between each other's lanes share their vectors.
+        Guards are tested, except those that are known to hold. ``together`` > 0: returns a vector of so many contiguous
+        scalars, if ``a`` reads one for all lanes. ``between``: so many iterations of the shifted loop are emitted in a
+        row; those that read elements between each other's lanes share their vectors.
         """
-        sched = self.sched
         if self.walk(a) is Walk.TRANSPOSED:
             if (a, n) not in self._blocks:
                 self._blocks[a, n] = self._transposed().load(
                     a, self.buffers[a.buffer], self._location(a, t, n), t.m_size, self._active(t, 0, n)
                 )
             return self._blocks[a, n][m]
-        by_row = sched.m_dim is not None and a.varies(sched.m_dim)
-        row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
-        if by_row and sched.vectors is not None and isinstance(iteration, int):
-            # a vector that other rows read in other iterations
-            row, iteration = row * sched.vectors.stride + iteration, 0
-        key = (a, row, n if sched.n_dim is not None and a.varies(sched.n_dim) else 0, iteration)
+        key = self._numbers.number(a, (m, n), shift)
         if (found := self._loads.get(key)) is None:
-            if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
-                found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
+            if shift is not None and self._shares(a, t, m, n, shift[0], between):
+                found = self._between_lanes(a, t, m, n, shift, between)
             else:
-                found = self._load(a, t, m, n, shift, settled, together)
+                found = self._load(a, t, m, n, shift, together)
             self._loads[key] = found
         return found
 
@@ -251,27 +250,14 @@ class Operands:
         places = [divmod(iteration % between + between * i, self.lanes) for i in range(self.lanes)]
         return gathered(self.code, parts, places)
 
-    def read_lane(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int, settled: Collection[Guard]
-    ) -> SSAValue:
+    def read_lane(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int) -> SSAValue:
         """Returns the scalar that ``read`` returns, taken from a vector of the scalars of ``lanes`` iterations of the
         shifted loop.
         """
         loop, iteration = shift
-        return self._lane_of(
-            self.read(a, t, m, n, (loop, iteration - iteration % lanes), settled, lanes), iteration % lanes, a
-        )
+        return self._lane_of(self.read(a, t, m, n, (loop, iteration - iteration % lanes), lanes), iteration % lanes, a)
 
-    def read_number(
-        self,
-        a: ElementAccess,
-        t: Tile,
-        m: int,
-        n: int,
-        shift: tuple[int, int],
-        places: range,
-        settled: Collection[Guard],
-    ) -> SSAValue:
+    def read_number(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], places: range) -> SSAValue:
         """Returns the scalar that ``read`` returns, taken from a vector of elements ``places`` of the window that rows
         share.
         """
@@ -279,7 +265,7 @@ class Operands:
         assert window is not None
         at = m * window.stride + iteration
         piece = window.piece(at, places)
-        scalars = self.read(a, t, 0, n, (loop, piece.start), settled, len(piece) if len(piece) > 1 else 0)
+        scalars = self.read(a, t, 0, n, (loop, piece.start), len(piece) if len(piece) > 1 else 0)
         return self._lane_of(scalars, at - piece.start, a) if len(piece) > 1 else scalars
 
     def _lane_of(self, scalars: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
@@ -289,9 +275,9 @@ class Operands:
         return found
 
     def _load(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, settled: Collection[Guard], together: int
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, together: int
     ) -> SSAValue:
-        tested = [g for g in a.guards if g not in settled]
+        tested = [g for g in a.guards if not self.known.holds(g)]
         of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
         checks = [g for g in tested if g not in of_lanes]
         along = self.walk(a) in (Walk.ALONG, Walk.STRIDED)
@@ -304,7 +290,7 @@ class Operands:
             if along:
                 assert self.sched.lane is not None
                 step, ends = a.index.coeff(self.sched.lane), None
-                for g in of_lanes if not t.inside else ():
+                for g in of_lanes:
                     assert a.fill is not None
                     ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
                 found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._active(t, m, n))
@@ -343,7 +329,7 @@ class Operands:
             known = self._places[stage] = computes_indices(stage)
         return known
 
-    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
+    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
         """Returns one element of an image, taken from its pixel, which is loaded once per tile if ``keep``."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
@@ -354,8 +340,8 @@ class Operands:
         if lanes == 1:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
-        along = n if self.sched.n_dim is not None and row.uses(self.sched.n_dim) else 0
-        key = (a, "pixel", location.pixel.const, along, m, shift)
+        element = self._numbers.number(a, (m, n), shift)
+        key = "pixel", element._replace(offset=element.offset - location.lane)
         pixel = self._loads.get(key)
         if pixel is None:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import PREFETCHES
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import Walk, walk_of
@@ -17,23 +18,6 @@ from landbridge.passes.lower.row_memory import in_rows
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Size, expected_size, product
 from landbridge.targets.machine import LINE_BYTES
-
-#: The prefetch distance in bytes, and the fewest iterations that it takes. Fitted to convolutions of 64 to 1024
-#: channels: all distances from 256 to 2048 bytes are faster than no prefetch, and 1024 is fastest.
-_UNDERWAY, _FEWEST_ITERATIONS = 1024, 8
-#: Tiles with fewer rows use each vector too seldom to pay for its prefetch.
-_FEW_ROWS = 4
-#: Where lanes are summed: the prefetch distance in bytes, the fewest columns that use each vector of a row, and the
-#: least bytes of memory that L2 does not hold. The scores of 4 queries for keys of 128 elements, which tiles read in
-#: pieces, take 0.4 of their time from L3 and 0.5 from memory (Zen 4); distances of 4 and 8 KiB are slower, as is a
-#: prefetch into L1. With one query for each key, prefetches gain nothing.
-_L2_DISTANCE, _MANY_COLUMNS, _LARGE_BYTES = 16384, 4, 1 << 20
-#: Where rows are few: how many bytes of column vectors are on their way into L2. Sums of 4096 rows of 128 values with
-#: 4 weights each, half a row in each tile, take 0.76 of their time from memory (Zen 4); with half as much, 7 % more.
-_L2_STREAM = 16384
-#: With more tiles of columns, most elements of rows are in L1 already. Prefetching them makes convolutions with groups
-#: of 136 and of 68 channels 1.4 and 1.1 times as fast when their weights come from beyond L2.
-_FEW_TILES = 3
 
 
 def prefetched(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
@@ -48,7 +32,7 @@ def prefetched(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
         if r.varies(sched.m_dim) or not isinstance(step, int) or r.index.nonlinear_in(last):
             continue
         if walk_of(r, sched.lane) is Walk.ALONG and step > 0:
-            found.append((r, max(_FEWEST_ITERATIONS, _UNDERWAY // max(step * r.item_bytes, 1))))
+            found.append((r, max(PREFETCHES.iterations, PREFETCHES.distance // max(step * r.item_bytes, 1))))
     return found
 
 
@@ -72,7 +56,7 @@ def streamed_into_l2(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, i
         if r.varies(sched.m_dim) or not isinstance(step, int) or r.index.nonlinear_in(last):
             continue
         if walk_of(r, sched.lane) is Walk.ALONG and step * r.item_bytes >= LINE_BYTES and _is_large(r):
-            found.append((r, _L2_STREAM // (n_tile * sched.lanes * r.item_bytes)))
+            found.append((r, PREFETCHES.l2_stream // (n_tile * sched.lanes * r.item_bytes)))
     return found
 
 
@@ -82,7 +66,7 @@ def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     These are weights that are read one element per row, where pixels are the lanes, and that few tiles of columns read.
     """
     tiles = sum(expected_size(run.count) for run in sched.n_runs)
-    if not sched.prefetches_m or sched.unrolled == 1 or tiles > _FEW_TILES:
+    if not sched.prefetches_m or sched.unrolled == 1 or tiles > PREFETCHES.column_tiles:
         return []
     found = []
     for r in _reads(nest, sched):
@@ -110,7 +94,7 @@ def prefetched_into_l2(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess,
     if sched.unrolled == 1:
         return []
     whole = nest.dims[lane].extent if nest.dims[lane].extent == sched.unrolled * sched.lanes else None
-    if sched.n_runs[0].tile < _MANY_COLUMNS:
+    if sched.n_runs[0].tile < PREFETCHES.columns:
         return []
     found = []
     for r in main.reads:
@@ -119,14 +103,14 @@ def prefetched_into_l2(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess,
         if whole is not None and r.index.coeff(sched.m_dim) == whole:
             continue
         if _is_large(r):
-            found.append((r, _L2_DISTANCE // r.item_bytes))
+            found.append((r, PREFETCHES.l2_distance // r.item_bytes))
     return found
 
 
 def _is_large(r: ElementAccess) -> bool:
     """Returns whether L2 does not hold all of the memory that ``r`` reads, or may not."""
     count = product(shape_of(r.buffer.type))
-    return isinstance(count, Size) or count * r.item_bytes >= _LARGE_BYTES
+    return isinstance(count, Size) or count * r.item_bytes >= PREFETCHES.large_bytes
 
 
 def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
@@ -134,7 +118,7 @@ def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     main = nest.reduction
     if main is None or sched.lane is None or sched.m_dim is None or sched.horizontal or sched.iterations > 1:
         return []
-    if not sched.inner or sched.m_runs[0].tile < _FEW_ROWS or computes_indices(main):
+    if not sched.inner or sched.m_runs[0].tile < PREFETCHES.rows or computes_indices(main):
         return []
     reads = (r for r in main.reads if isinstance(r, ElementAccess))
     return [r for r in reads if not in_rows(r.buffer.type) and not is_image(r.buffer.type)]

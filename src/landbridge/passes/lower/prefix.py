@@ -11,9 +11,9 @@ from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Linear
+from landbridge.passes.lower.guards import full_ranges, index_range
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import index_strides
-from landbridge.passes.lower.simplify import index_range
 from landbridge.sizes.size import at_least
 
 
@@ -93,7 +93,7 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
                 extent = n.dims[i].extent
                 if shape[i] != extent or (extent != 1 and a.index.coeff(i) != strides[i]) or a.index.nonlinear_in(i):
                     return False
-            span = index_range(without_prefix(a, length).index, n.dims)
+            span = index_range(without_prefix(a, length).index, full_ranges(n.dims))
             if span is None or not at_least(span[0], 0) or not at_least(strides[length - 1] - 1, span[1]):
                 return False
     return True

@@ -37,6 +37,7 @@ from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import TaskPlan, emit_tasks
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
+from landbridge.targets.machine import cpu_core
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
@@ -91,7 +92,7 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
 def narrow_is_cheaper(target: Target) -> bool:
     """Returns whether multiplying vectors of half the width may take less time; true if the CPU is not known."""
     schedules = _schedules(target)
-    return not _is_timed(target, schedules) or target.mcpu in schedules.two_pass_cpus
+    return not _is_timed(target, schedules) or cpu_core(target.mcpu).vector_passes > 1
 
 
 def _schedules(target: Target) -> Schedules:
@@ -106,7 +107,7 @@ def _is_timed(target: Target, schedules: Schedules) -> bool:
 def vector_unit_of(target: Target) -> VectorUnit:
     """Returns the properties of a CPU target that schedules depend on."""
     schedules = _schedules(target)
-    timed = _is_timed(target, schedules)
+    timed, core = _is_timed(target, schedules), cpu_core(target.mcpu)
     return VectorUnit(
         target.vector_bits // 8,
         target.vector_registers,
@@ -115,9 +116,11 @@ def vector_unit_of(target: Target) -> VectorUnit:
         l2_bytes=target.l2_bytes if schedules.fits_caches else 0,
         prefetches=timed,
         narrow_is_cheaper=narrow_is_cheaper(target),
-        two_passes=timed and target.mcpu in schedules.two_pass_cpus,
+        two_passes=timed and core.vector_passes > 1,
         unrolls=timed,
         sums_in_factors=schedules.sums_in_factors,
+        core=core,
+        unrolled=schedules.unrolled,
     )
 
 
@@ -157,7 +160,7 @@ def lower_prim(
     set_schedule(
         lowered,
         "; ".join(schedule_text(*each) for each in plan.schedules),
-        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(*each, machine))),
+        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(each[1]))),
     )
     if extents:
         set_sizes(lowered, list(code.words))

@@ -20,23 +20,19 @@ from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index, vector_type
 from landbridge.passes.lower.combiners import combiner, fold, identity
-from landbridge.passes.lower.edge_iterations import EdgeIterations, IterationRows, edge_bounds
+from landbridge.passes.lower.cost import BLOCK_TOTALS
+from landbridge.passes.lower.guards import bound_guard
 from landbridge.passes.lower.lane_folds import LaneFolds, vector_lanes
 from landbridge.passes.lower.merged_iterations import walks_as_one
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import PeeledIterations, Peeling, Piece
 from landbridge.passes.lower.reduction_iterations import ReductionIterations, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
 from landbridge.passes.lower.transposed import shuffled
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
-
-#: With more sums in a tile, their totals spill from registers while a block is computed. The totals then begin as the
-#: sums of the first block, which gets a loop of its own. Zeros would be stored right after the results of the previous
-#: tile, and wait with them for cache lines: products of 1024 terms take 1.02 to 1.03 times as long that way (Zen 4).
-_RETAINED = 8
 
 
 @record(frozen=True)
@@ -57,8 +53,7 @@ class Reduction:
     """Emits the reduction stage of a nest for one tile.
 
     ``lows``: the first iterations of reduction loops, if not 0. ``block``: reduce only the terms of this block of each
-    sum. A guard of a padded read is settled, and needs no test, if the code around the read guarantees it: by the
-    choice of the tile's rows, or by the bounds of a loop. Code that does so adds the guard to ``_settled``.
+    sum.
     """
 
     def __init__(
@@ -66,19 +61,18 @@ class Reduction:
         code: Code,
         nest: Nest,
         sched: Schedule,
-        padding: Padding,
+        peeling: Peeling,
         operands: Operands,
         tile: Tile,
         lows: Mapping[int, Extent] = MappingProxyType({}),
         block: SumBlock | None = None,
     ) -> None:
-        self._innermost = ReductionIterations(code, nest, sched, padding, operands, tile, prefetches=block is None)
+        self._innermost = ReductionIterations(code, nest, sched, peeling, operands, tile, prefetches=block is None)
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
-        self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
+        self.peeling, self.env, self._lanes = peeling, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
         self._has_prefetched = False  # whether the columns of the loops being emitted are prefetched already
-        self._whole: int | None = None  # a loop over tiles in which no iteration has the partial last tile
-        self._settled = padding.settled_by_tile(tile.padding)
+        self._known = operands.known
         self._row_folds: LaneFolds | None = None
         if sched.horizontal and self._emits_sums_at_once():
             self._row_folds = self._lane_folds()
@@ -170,7 +164,7 @@ class Reduction:
             return False
         if self._block is not None or self._lows or self.nest.dims[lane].extent != sched.unrolled * self._lanes:
             return False
-        return block_of_sums(self.nest, sched, self.padding, self._lows)[0] is None
+        return block_of_sums(self.nest, sched, self.peeling, self._lows)[0] is None
 
     def _from_initial(self, value: SSAValue, lanes: int) -> SSAValue:
         """Returns ``value`` combined with the value with which the sum begins, unless that is neutral; a vector unless
@@ -196,43 +190,38 @@ class Reduction:
         if extent % self._lanes == 0:
             return sums
         scalar = replace(self.sched, lane=None, horizontal=False, partial_sums=1, unrolled=1)
-        operands = Operands(self.code, scalar, self.operands.buffers, self.env)
+        operands = Operands(self.code, scalar, self.operands.buffers, self.env, self._known)
         lows = {lane: extent - extent % self._lanes}
-        tail = Reduction(self.code, self.nest, scalar, self.padding, operands, self._tile, lows)
+        tail = Reduction(self.code, self.nest, scalar, self.peeling, operands, self._tile, lows)
         return tail._loops(list(self.sched.inner), sums)
 
     def _loops(self, dims: list[int], slots: Slots) -> Slots:
         """Emit the reduction loops ``dims`` around the body, carrying ``slots``."""
         if not dims:
-            return self._innermost.emit(slots, 1, self._settled)
+            return self._innermost.emit(slots, 1)
         d, rest = dims[0], dims[1:]
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
-        before = self._settled
-        if self._tile.padding is RowPadding.BY_ITERATION and self.padding.at_edges(d):
-            self._settled = [*before, *self.padding.settled_by_iteration(d)]
-            slots = self._iterations(d, rest, slots)
-        elif self._tile.edges is not None and self._tile.edges.dim == d:
-            self._settled = [*before, *self.padding.settled_by_iteration(d)]
-            slots = self._with_edges(self._tile.edges, rest, slots)
-        else:
-            low, high, clipped = self._clip(d, *self._range(d))
-            self._settled = [*before, *clipped]
-            slots = self._runs(d, rest, slots, low, high)
-        self._settled = before
-        return slots
+        if self._tile.has_pieces_of(d):
+            with self._known.tested(self.peeling.guards_of(d)):
+                return self._pieces(d, rest, slots)
+        if self._tile.peeled is not None and self._tile.peeled.dim == d:
+            with self._known.tested(self.peeling.guards_of(d)):
+                return self._peeled(self._tile.peeled, rest, slots)
+        low, high, clipped = self._clip(d, *self._range(d))
+        with self._known.tested(clipped):
+            return self._runs(d, rest, slots, low, high)
 
-    def _iterations(self, d: int, rest: list[int], slots: Slots) -> Slots:
-        """Emit loop ``d`` of an edge tile fully unrolled: each iteration only for the rows that read inside."""
-        t, first = self._tile, self._tile.m_start
-        assert not isinstance(first, SSAValue)
+    def _pieces(self, d: int, rest: list[int], slots: Slots) -> Slots:
+        """Emit loop ``d`` of a peeled tile fully unrolled: each iteration only for the rows that read no padding."""
+        t = self._tile
 
         def inside(iteration: int, m: int) -> bool:
-            return self.padding.row_inside(first + m, d, iteration)
+            return t.executes(m, d, iteration)
 
         if not rest and self._innermost.overlap(self.sched.iterations, d) is not None:
             self.env[d] = 0
-            slots = self._innermost.emit(slots, self.sched.iterations, self._settled, inside)
+            slots = self._innermost.emit(slots, self.sched.iterations, inside)
             del self.env[d]
             return slots
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
@@ -244,23 +233,23 @@ class Reduction:
         self.env.pop(d, None)
         return slots
 
-    def _with_edges(self, edges: EdgeIterations, rest: list[int], slots: Slots) -> Slots:
+    def _peeled(self, peeled: PeeledIterations, rest: list[int], slots: Slots) -> Slots:
         """Emit the loop in which rows of the first and the last tile leave out iterations.
 
         These are the iterations before ``low`` and from ``high`` on; in all other tiles these are the bounds of the
         loop.
         """
-        code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.m_start
-        low, high = edge_bounds(code, edges, extent, row)
+        code, d, extent, row = self.code, peeled.dim, self.nest.dims[peeled.dim].extent, self._tile.m_start
+        low, high = peeled.bounds(code, extent, row)
 
-        def at_edge(slots: Slots, parts: Sequence[IterationRows], first: Index, end: Index) -> Slots:
+        def at_edge(slots: Slots, parts: Sequence[Piece], first: Index, end: Index) -> Slots:
             for part in parts:
                 if owned := {k: v for k, v in slots.items() if k[0] in part.rows}:
                     start, stop = code.maximum(first, part.low), code.minimum(end, part.high)
                     slots = {**slots, **self._loop(d, rest, owned, start, stop, 1)}
             return slots
 
-        blocked, _ = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        blocked, _ = block_of_sums(self.nest, self.sched, self.peeling, self._lows)
         as_one = len(rest) == 1 and self.sched.partial_sums == 1 and blocked not in (d, rest[0])
         as_one = as_one and walks_as_one(self.nest, d, rest[0])
         if as_one and self._block is not None:
@@ -268,14 +257,15 @@ class Reduction:
                 self.env[d] = i
                 self._block.prefetch(rest[0])
             self._has_prefetched = True
-        slots = at_edge(slots, edges.first, 0, low)
+        slots = at_edge(slots, peeled.first, 0, low)
         if as_one:
             self.env[d], within = 0, self.nest.dims[rest[0]].extent
-            slots = self._loop(rest[0], [], slots, code.mul(low, within), code.mul(high, within), 1)
+            step = self.sched.unrolled if within % self.sched.unrolled == 0 else 1
+            slots = self._loop(rest[0], [], slots, code.mul(low, within), code.mul(high, within), step)
             del self.env[d]
         else:
             slots = self._loop(d, rest, slots, low, high, 1)
-        slots = at_edge(slots, edges.last, high, extent)
+        slots = at_edge(slots, peeled.last, high, extent)
         self._has_prefetched = False
         return slots
 
@@ -284,10 +274,9 @@ class Reduction:
         left.
         """
         if rest and self._has_short_tile(d, low, high):
-            assert isinstance(high, int)
-            self._whole = d
-            slots = self._sum(d, rest, slots, low, high - 1, 1)
-            self._whole = None
+            assert isinstance(low, int) and isinstance(high, int)
+            with self._known.within(d, low, high - 2):
+                slots = self._sum(d, rest, slots, low, high - 1, 1)
             return self._loop(d, rest, slots, high - 1, high, 1)
         lane_step = self._innermost.lane_step(d)
         step = lane_step * (1 if rest else self._iterations_at_once(d))
@@ -321,13 +310,13 @@ class Reduction:
         If reads are tested for padding, there are only as many as partial sums.
         """
         guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
-        tested = any(g.index.uses(d) for g in guards if g not in self._settled)
+        tested = any(g.index.uses(d) for g in guards if not self._known.holds(g))
         sched = self.sched
         return sched.partial_sums if tested else max(sched.partial_sums, sched.iterations, sched.unrolled)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Emit loop ``d``, block by block if it is the loop that ``sum_blocks`` has chosen."""
-        blocked, iterations = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        blocked, iterations = block_of_sums(self.nest, self.sched, self.peeling, self._lows)
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
         # terms of a step for each accumulator
@@ -350,7 +339,7 @@ class Reduction:
 
         outermost = not any(other in self.env for other in self.sched.inner)
         zero = self.main.inits[0] == identity("arith.addf", element)  # only then does the change of order change no sum
-        waits = zero and not rest and len(lengths) == 1 and len(slots) > _RETAINED
+        waits = zero and not rest and len(lengths) == 1 and len(slots) > BLOCK_TOTALS.in_registers
         if outermost and (waits or isinstance(extent, Size)):
             first = code.add(low, length)
             slots = self._loop(d, rest, slots, low, code.minimum(first, high), step)
@@ -363,7 +352,7 @@ class Reduction:
             if rest:
                 return self._loops(rest, carried)
             row_done = None if self._row_folds is None else partial(self._fold_row, self._row_folds)
-            return self._innermost.emit(carried, step // self._innermost.lane_step(d), self._settled, row_done=row_done)
+            return self._innermost.emit(carried, step // self._innermost.lane_step(d), row_done=row_done)
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             result = iteration(i, dict(zip(slots, carried, strict=True)))
@@ -387,7 +376,7 @@ class Reduction:
         code = self.code
         high: Index = self.nest.dims[d].extent
         for b in self.nest.bounds:
-            if b.inner == d and b.extent % b.tile and b.outer != self._whole:
+            if b.inner == d and not self._known.holds(bound_guard(b)):
                 outer = self.env.get(b.outer)
                 if outer is not None:
                     left = code.add(b.extent, code.mul(outer, -b.tile))
@@ -395,16 +384,16 @@ class Reduction:
         return self._lows.get(d, 0), high
 
     def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
-        """Returns the bounds of reduction loop ``d`` without its padded iterations, and the guards that are settled by
-        them.
+        """Returns the bounds of reduction loop ``d`` without its padded iterations, and the guards that hold
+        between them.
         """
         clipped: list[Guard] = []
-        if not self.padding.skips:
+        if not self.peeling.skips:
             return low, high, clipped
         code = self.code
         for g in (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards):
             c, others = g.index.coeff(d), [x for x in g.index.coeffs if x != d]
-            if c <= 0 or g.index.rest or g in self._settled or g in clipped or any(x not in self.env for x in others):
+            if c <= 0 or g.index.rest or self._known.holds(g) or g in clipped or any(x not in self.env for x in others):
                 continue
             base: Index = g.index.const
             for x in others:

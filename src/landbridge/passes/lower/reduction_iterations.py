@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
@@ -10,14 +10,14 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.grouped_iterations import is_shared, window_of
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.prefetched import prefetched, prefetched_into_l2, prefetched_rows, streamed_into_l2
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
@@ -40,7 +40,7 @@ class ReductionIterations:
         code: Code,
         nest: Nest,
         sched: Schedule,
-        padding: Padding,
+        peeling: Peeling,
         operands: Operands,
         tile: Tile,
         prefetches: bool,
@@ -49,7 +49,7 @@ class ReductionIterations:
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
-        self.padding, self._tile = padding, tile
+        self.peeling, self._tile = peeling, tile
         self._prefetched = prefetched(nest, sched) if sched.prefetches and prefetches else []
         self._next_rows = prefetched_rows(nest, sched) if prefetches else []
         self._into_l2 = prefetched_into_l2(nest, sched)
@@ -67,18 +67,16 @@ class ReductionIterations:
         self,
         slots: Slots,
         iterations: int,
-        settled: Sequence[Guard],
         inside: Callable[[int, int], bool] = lambda iteration, row: True,
         row_done: Callable[[int, Slots], None] | None = None,
     ) -> Slots:
         """Emit ``iterations`` iterations, whose terms go to the partial sums in turn; returns the new accumulators.
 
-        Each iteration is emitted for the rows for which ``inside`` is true. ``settled``: guards that need no test.
-        ``row_done`` is called with each row and the accumulators once those of the row are complete, where rows are
-        read one after the other.
+        Each iteration is emitted for the rows for which ``inside(iteration, row)`` is true. ``row_done`` is called with
+        each row and the accumulators once those of the row are complete, where rows are read one after the other.
         """
         if self.window is not None:
-            return self._window_iterations(self.window, slots, settled)
+            return self._window_iterations(self.window, slots)
         main = self.main
         self.operands.forget()
         result = dict(slots)
@@ -104,10 +102,7 @@ class ReductionIterations:
             if o or u != iteration % self.sched.partial_sums or not inside(iteration, m):
                 continue
             shift = (last, iteration * self.lane_step(last)) if last is not None and iterations > 1 else None
-            reads = [
-                self._read(r, m, n, shift, scalars, settled) if isinstance(r, ElementAccess) else None
-                for r in main.reads
-            ]
+            reads = [self._read(r, m, n, shift, scalars) if isinstance(r, ElementAccess) else None for r in main.reads]
             accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
             inputs = [*reads, *accumulators]
             values = self.operands.body(main, inputs, self._tile, m, n)
@@ -184,18 +179,14 @@ class ReductionIterations:
             return 1, shared.stride
         return window_of(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
-    def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
+    def _window_iterations(self, window: RowWindow, slots: Slots) -> Slots:
         """Emit the iterations of a window that rows of the tile share: each row that is read is folded once."""
         t, operands, result = self._tile, self.operands, dict(slots)
-        by_iteration = t.padding is RowPadding.BY_ITERATION and self.padding.at_edges(window.dim)
-        settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
-
-        def inside(m: int, iteration: int) -> bool:
-            assert not isinstance(t.m_start, SSAValue)
-            return self.padding.row_inside(t.m_start + m, window.dim, iteration)
-
+        is_peeled = t.has_pieces_of(window.dim)
         for n, users in product(range(t.n_size), window.places(t.m_size)):
-            taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_iteration or inside(m, i))]
+            taken = [
+                (m, i) for m, i in users if (m, n, 0, 0) in slots and (not is_peeled or t.executes(m, window.dim, i))
+            ]
             if not taken:
                 continue
             first, iteration = taken[0]
@@ -203,9 +194,10 @@ class ReductionIterations:
             def read(at: dict[int, int]) -> SSAValue:
                 operands.forget()  # the loads of other iterations
                 self.operands.env.update({**at, window.dim: iteration})  # noqa: B023
-                return operands.read(window.read, t, first, n, None, settled)  # noqa: B023
+                return operands.read(window.read, t, first, n)  # noqa: B023
 
-            row = fold_row(self.code, self.nest, window, self.operands.lanes, read)
+            with operands.known.tested(self.peeling.guards_of(window.dim) if is_peeled else []):
+                row = fold_row(self.code, self.nest, window, self.operands.lanes, read)
             for m, _ in taken:
                 result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], row)
         for d in (window.dim, *window.written_out):
@@ -213,17 +205,9 @@ class ReductionIterations:
         operands.forget()
         return result
 
-    def _read(
-        self,
-        a: ElementAccess,
-        m: int,
-        n: int,
-        shift: tuple[int, int] | None,
-        scalars: range | None,
-        settled: Sequence[Guard],
-    ) -> SSAValue:
+    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None, scalars: range | None) -> SSAValue:
         if shift is not None and self._shares_scalars and is_shared(a, self.sched.lane, shift[0]):
             if scalars is not None:
-                return self.operands.read_number(a, self._tile, m, n, shift, scalars, settled)
-            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.iterations, settled)
-        return self.operands.read(a, self._tile, m, n, shift, settled, between=self._between)
+                return self.operands.read_number(a, self._tile, m, n, shift, scalars)
+            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.iterations)
+        return self.operands.read(a, self._tile, m, n, shift, between=self._between)

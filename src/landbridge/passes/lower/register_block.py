@@ -3,96 +3,119 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
+from landbridge.passes.lower.cost import REGISTER_TILE
 from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.vector_window import VectorWindow
-from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
-
-#: The most rows of a tile.
-MOST_ROWS = 14
-#: The cost of a load relative to a multiply-add; the second if the scalars of several iterations are lanes of one
-#: vector. Fitted to products of 840x512x192, 840x128x192 and 128x768x768 and to the convolutions of ResNet-50, with
-#: AVX-512 and columns aligned to cache lines.
-_LOAD, _LANE_LOAD = 0.6, 0.3
-#: Multiply-adds that begin while a vector of 64 bytes comes from beyond L2: reading 8 MB of weights once takes 0.8 ms,
-#: 17 cycles a vector.
-_BEYOND_L2_LOAD = 35
-#: The additional cost of a row's scalar whose cache line L1 does not retain (`l1_rows.py`): tiles of 14x2 take
-#: 1.5 times as long on Zen 4.
-_LOST_LINE = 1.0
-#: The relative error of the estimate: costs closer than this count as equal.
-_AS_GOOD = 0.01
+from landbridge.records import record
+from landbridge.targets.machine import CpuCore
 
 
-def register_block(
-    m_pieces: Callable[[int], Iterable[tuple[int, int]]],
-    most_m: int,
-    n_extent: int,
-    registers: int,
-    iterations: int = 1,
-    beyond_l2: float = 0.0,
-    window: NumberWindow | VectorWindow | None = None,
-    l1_rows: int = MOST_ROWS,
-    rows: Sequence[int] = (),
-) -> tuple[int, int]:
-    """Returns the rows and columns of the tile with the fewest estimated cycles over the whole extents; see
-    ``weighed_blocks``.
+@record(frozen=True)
+class TileSpace:
+    """The register tiles that a nest may have, and what their cycles depend on.
+
+    ``m_pieces`` returns, for a number of rows per tile, the rows of each kind of tile and their count. A tile has at
+    most ``most_m`` rows, and columns of ``n_extent``, and fits ``registers``. ``rows``: the legal numbers of rows,
+    unless empty. ``iterations``: one vector holds a row's scalars of so many iterations, and stays in a register.
+    ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2. ``window``: the scalars or
+    vectors that rows share. ``l1_rows``: the number of rows whose cache lines L1 retains. ``core`` says how many
+    multiply-adds run at a time.
+    """
+
+    m_pieces: Callable[[int], Iterable[tuple[int, int]]]
+    most_m: int
+    n_extent: int
+    registers: int
+    iterations: int = 1
+    beyond_l2: float = 0.0
+    window: NumberWindow | VectorWindow | None = None
+    l1_rows: int = REGISTER_TILE.rows
+    rows: Sequence[int] = ()
+    core: CpuCore = CpuCore()
+
+    def fits(self, m: int, n: int) -> bool:
+        """Returns whether a tile of ``m`` rows and ``n`` columns fits the registers."""
+        if self.window is not None:
+            extra = self.window.extra_registers(m, n)
+        elif self.iterations > 1:
+            extra = m + 2 * n  # LLVM loads the vectors of two iterations at a time
+        else:
+            extra = n + (1 if n > 1 else 0)
+        return m * n + extra <= self.registers
+
+    def iteration_cycles(self, m: int, n: int) -> float:
+        """Returns the estimated cycles of an iteration of a tile of ``m`` rows and ``n`` columns, in multiply-adds.
+
+        They are its multiply-adds, or the latency of a chain if there are too few of them, plus a share of its loads.
+        """
+        scalars = m if self.window is None else self.window.vectors(m)
+        vectors = scalars / self.iterations + n if self.window is None else self.window.loads(m, n)
+        load = REGISTER_TILE.load if self.iterations == 1 else REGISTER_TILE.lane_load
+        loads = load * vectors + 1.0 / self.iterations
+        loads += REGISTER_TILE.lost_line * scalars / self.iterations if m > self.l1_rows else 0.0
+        return max(m * n, self.core.multiply_adds_in_flight) + loads
+
+    def cycles(self, m: int, n: int) -> float:
+        """Returns the estimated cycles over the whole extents, for an iteration of the sums, in tiles of ``m x n``."""
+        return _cycles(self, m, self.m_pieces(m), _known_pieces(self.n_extent, n), self.iteration_cycles)
+
+
+def register_block(space: TileSpace) -> tuple[int, int]:
+    """Returns the rows and columns of the tile of ``space`` with the fewest estimated cycles over the whole extents;
+    see ``best_block``.
+    """
+    return best_block(space, weighed_blocks(space))
+
+
+def best_block(space: TileSpace, weighed: Sequence[tuple[float, tuple[int, int]]]) -> tuple[int, int]:
+    """Returns the tile of ``weighed``, which is ``weighed_blocks(space)``, with the least cycles; 1 x 1 if it is empty.
 
     Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
-    weighed = weighed_blocks(m_pieces, most_m, n_extent, registers, iterations, beyond_l2, window, l1_rows, rows)
     if not weighed:
         return 1, 1
-    enough = min(weighed)[0] * (1 + _AS_GOOD)
+    enough = min(weighed)[0] * (1 + REGISTER_TILE.equal_within)
 
     def kinds(block: tuple[int, int]) -> int:
-        return sum(count > 0 for _, count in m_pieces(block[0])) * len(_known_pieces(n_extent, block[1]))
+        return sum(count > 0 for _, count in space.m_pieces(block[0])) * len(_known_pieces(space.n_extent, block[1]))
 
     return min((kinds(block), cost, block) for cost, block in weighed if cost <= enough)[2]
 
 
-def weighed_blocks(
-    m_pieces: Callable[[int], Iterable[tuple[int, int]]],
-    most_m: int,
-    n_extent: int,
-    registers: int,
-    iterations: int = 1,
-    beyond_l2: float = 0.0,
-    window: NumberWindow | VectorWindow | None = None,
-    l1_rows: int = MOST_ROWS,
-    rows: Sequence[int] = (),
-) -> list[tuple[float, tuple[int, int]]]:
-    """Returns each tile of at most ``most_m`` rows that fits ``registers``, with its estimated cycles over the whole
-    extents.
-
-    One iteration of a tile costs its multiply-adds, or the latency of a chain if there are too few of them, plus a
-    share of its loads. ``m_pieces`` returns, for a number of rows per tile, the rows of each kind of tile
-    and their count. ``iterations``: one vector holds the row's scalars of so many iterations, and stays in a register.
-    ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2; the first tile of rows waits
-    for them, and overlaps more work with it the more rows it has. ``window``: the scalars or vectors that rows share.
-    ``l1_rows``: the number of rows whose cache lines L1 retains. ``rows``: the legal numbers of rows, unless empty.
-    """
-    weighed, load = [], _LOAD if iterations == 1 else _LANE_LOAD
-    most_m = max(1, min(MOST_ROWS, most_m))
-    tiles = {r: list(m_pieces(r)) for r in range(1, most_m + 1) if not rows or r in rows}
-    for c in range(1, min(n_extent, 6 if most_m > 1 else 12) + 1):
-        for r in tiles:
-            # With several iterations LLVM loads the vectors of two iterations at a time.
-            extra_registers = r + 2 * c if iterations > 1 else c + (1 if c > 1 else 0)
-            if window is not None:
-                extra_registers = window.extra_registers(r, c)
-            if r * c + extra_registers > registers:
+def weighed_blocks(space: TileSpace) -> list[tuple[float, tuple[int, int]]]:
+    """Returns each tile of ``space`` with its estimated cycles over the whole extents, for an iteration of its sums."""
+    weighed = []
+    most_m = max(1, min(REGISTER_TILE.rows, space.most_m))
+    most_n = REGISTER_TILE.columns if most_m > 1 else REGISTER_TILE.columns_of_one_row
+    tiles = {m: list(space.m_pieces(m)) for m in range(1, most_m + 1) if not space.rows or m in space.rows}
+    iteration_cycles = cache(space.iteration_cycles)
+    for n in range(1, min(space.n_extent, most_n) + 1):
+        n_pieces = _known_pieces(space.n_extent, n)
+        for m, m_pieces in tiles.items():
+            if not space.fits(m, n):
                 break
-            cost = beyond_l2 * n_extent * max(0, _BEYOND_L2_LOAD - r)
-            for rr, rn in tiles[r]:
-                scalars = rr if window is None else window.vectors(rr)
-                for cc, cn in _known_pieces(n_extent, c):
-                    each = scalars / iterations + cc if window is None else window.loads(rr, cc)
-                    loads = load * each + 1.0 / iterations
-                    loads += _LOST_LINE * scalars / iterations if rr > l1_rows else 0.0
-                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
-            weighed.append((cost, (r, c)))
+            weighed.append((_cycles(space, m, m_pieces, n_pieces, iteration_cycles), (m, n)))
     return weighed
+
+
+def _cycles(
+    space: TileSpace,
+    m: int,
+    m_pieces: Iterable[tuple[int, int]],
+    n_pieces: Sequence[tuple[int, int]],
+    iteration_cycles: Callable[[int, int], float],
+) -> float:
+    """Returns the estimated cycles of tiles of ``m`` rows, which leave ``m_pieces`` and ``n_pieces``.
+
+    The first tile of rows waits for columns from beyond L2, and overlaps more work with it the more rows it has.
+    """
+    total = space.beyond_l2 * space.n_extent * max(0, REGISTER_TILE.beyond_l2_load - m)
+    for m_size, m_count in m_pieces:
+        for n_size, n_count in n_pieces:
+            total += m_count * n_count * iteration_cycles(m_size, n_size)
+    return total
 
 
 def _known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:

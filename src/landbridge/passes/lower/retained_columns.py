@@ -16,20 +16,12 @@ from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.cached_columns import is_beyond
+from landbridge.passes.lower.cost import MEMORY_ORDER, UNROLLING
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
-from landbridge.passes.lower.unrolled import MOST_WHOLE_TERMS
-
-#: The most rows of a tile.
-_MOST_ROWS = 8
-#: The most columns in all: with more, multiply-adds take longer than memory.
-_MOST_COLUMNS = 16
-#: The least memory of tiles with one column, in sizes of L2. They read L1 once for each multiply-add, which takes 1.07
-#: of the time of other tiles where rows come from L3, and 0.4 to 0.7 where they come from memory (Zen 4).
-_L2_MULTIPLE = 4
 
 
 def retained_columns(
@@ -92,9 +84,10 @@ def retaining_tile(
         return None  # their memory has gaps
     most = registers // 2 // vectors
     columns = max((n for n in range(1, most + 1) if n_extent % n == 0), default=0)
-    if not columns or n_extent > _MOST_COLUMNS:
+    if not columns or n_extent > MEMORY_ORDER.retaining_columns:
         return None
-    if columns == 1 and not any(is_beyond(r, _L2_MULTIPLE * l2_bytes) for r in rows):
+    if columns == 1 and not any(is_beyond(r, MEMORY_ORDER.retaining_l2_sizes * l2_bytes) for r in rows):
         return None
-    fitting = [m for m in powers_of_two(_MOST_ROWS) if m * columns * vectors <= MOST_WHOLE_TERMS]
+    terms = columns * vectors
+    fitting = [m for m in powers_of_two(MEMORY_ORDER.retaining_rows) if m * terms <= UNROLLING.terms_of_whole_rows]
     return fitting[-1], columns

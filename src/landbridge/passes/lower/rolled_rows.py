@@ -10,18 +10,13 @@ from __future__ import annotations
 from xdsl.dialects import arith, linalg
 
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import UNROLLING
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_walk import Walk
-from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest import Nest, takes_many
 from landbridge.passes.lower.operands import Operands, Tile
-from landbridge.passes.lower.schedule import Schedule, takes_many
+from landbridge.passes.lower.schedule import Schedule
 
-#: The vectors of an iteration: what follows one sum is a chain of operations, each of which waits for the one before.
-_VECTORS = 8
-#: The fewest operations, in all copies, that a loop is emitted for.
-_LONG = 200
-#: Operations of a function of the dialect ``math`` that takes more than one instruction.
-_FUNCTION = 16
 _NO_CODE = (arith.ConstantOp, linalg.ops.YieldOp)
 
 
@@ -31,7 +26,7 @@ def rolls_rows(nest: Nest, sched: Schedule, operands: Operands, t: Tile) -> bool
     """
     if nest.reduction is None or sched.lane is None or sched.horizontal or sched.m_dim in (None, sched.lane):
         return False
-    if t.m_size < 2 * rows_together(t) or _operations(nest) * t.m_size * t.n_size < _LONG:
+    if t.m_size < 2 * rows_together(t) or _operations(nest) * t.m_size * t.n_size < UNROLLING.operations_after_sums:
         return False
     stages = [stage for stage in nest.stages if not stage.reduces]
     reads = [read for stage in stages for read in stage.reads if isinstance(read, ElementAccess)]
@@ -41,13 +36,13 @@ def rolls_rows(nest: Nest, sched: Schedule, operands: Operands, t: Tile) -> bool
 
 def rows_together(t: Tile) -> int:
     """Returns how many rows of ``t`` an iteration computes."""
-    return -(-_VECTORS // t.n_size)
+    return -(-UNROLLING.vectors_after_sums // t.n_size)
 
 
 def _operations(nest: Nest) -> int:
     """Returns about how many operations the stages after the reduction take for each sum."""
     ops = [op for stage in nest.stages if not stage.reduces for op in stage.body.ops if not isinstance(op, _NO_CODE)]
-    return sum(_FUNCTION if takes_many(op) else 1 for op in ops)
+    return sum(UNROLLING.operations_of_a_function if takes_many(op) else 1 for op in ops)
 
 
 def _follows(operands: Operands, access: ElementAccess) -> bool:

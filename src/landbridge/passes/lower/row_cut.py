@@ -5,14 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import AnyFloat
 
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import EDGES
+from landbridge.passes.lower.guards import row_edges, row_guards
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_run, overlapping_run, tile_runs
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, expected_size
-
-#: Signals are assumed to be at least so many times as long as their padding.
-_MARGINS = 4
 
 
 @record(frozen=True)
@@ -58,9 +56,11 @@ class RowCut:
 
     @property
     def _expected_size(self) -> int:
-        """Returns the expected number of rows; if none is declared, at least ``_MARGINS`` times the padded rows."""
+        """Returns the expected number of rows; if none is declared, at least ``EDGES.signal_of_padding`` times those of
+        padding.
+        """
         is_known = isinstance(self.extent, int) or any(s.expected is not None for s in self.extent.symbols.values())
-        return max(expected_size(self.extent), 0 if is_known else _MARGINS * self.margin)
+        return max(expected_size(self.extent), 0 if is_known else EDGES.signal_of_padding * self.margin)
 
 
 def row_cut(nest: Nest, m_dim: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
@@ -76,7 +76,7 @@ def row_cut(nest: Nest, m_dim: int | None, lane: int | None, lanes: int, *, repe
         if ends_within is not None:
             return RowCut(extent, ends_within=ends_within, lanes=lanes)
     if isinstance(extent, Size) and (repeats or _may_be_dropped(nest, m_dim, lane)) and _can_overlap(nest, m_dim):
-        edges = open_edges(nest, row_guards(nest, m_dim, lane), m_dim)
+        edges = row_edges(nest, row_guards(nest, m_dim, lane), m_dim)
         if repeats:
             return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
         if not edges:

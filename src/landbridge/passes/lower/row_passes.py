@@ -11,32 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.cost import BLOCK_TOTALS, TASKS
 from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.operands import Tile
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.runs import Run
-from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
 from landbridge.passes.lower.sum_scratch import PassEmitter, RestEmitter, TermsEmitter, Totals
 from landbridge.records import record
 from landbridge.sizes.size import Extent
-
-#: The capacity for the totals of a task, in elements, on the stack of its thread.
-_SCRATCH = 1 << 14
-#: Enough tasks, if each of them reads columns from beyond L2.
-_FEW_TASKS = 16
-#: With fewer tiles of rows, a block is read too seldom for passes to pay.
-_FEWEST_TILES = 4
-#: Runs of row tiles, each with what is known of its padding.
-Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 
 @record(frozen=True)
@@ -55,7 +46,7 @@ class RowPasses:
     tasks: int
 
 
-def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -> RowPasses | None:
+def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Sequence[Run]) -> RowPasses | None:
     """Returns how ``nest`` is computed block by block over ``m_runs``; None if it should not or cannot be.
 
     It should be if its columns come from beyond L2, or if passes repeat them and L1 does not hold a tile of them.
@@ -67,7 +58,8 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
-    dim, iterations = block_of_sums(nest, sched, Padding(nest, sched))
+    peeling = Peeling(nest, sched)
+    dim, iterations = block_of_sums(nest, sched, peeling)
     columns = columns_of(nest, sched)
     if dim is None or any(r.index.rest for r in columns):
         return None
@@ -77,18 +69,16 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, m_runs: Rows) -
     across = tuple(d for d in sched.outer if not any(r.uses(d) for r in columns))
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
-    enough_tiles = passes * sum(run.count for run, _ in m_runs) >= _FEWEST_TILES
-    at_edges = any(
-        padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs
-    )  # rows cannot be divided into tasks then
-    enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.n_runs) >= _FEW_TASKS
+    enough_tiles = passes * sum(run.count for run in m_runs) >= BLOCK_TOTALS.tiles_of_a_pass
+    at_edges = any(peeling.is_peeled(run) for run in m_runs)  # rows cannot be divided into tasks then
+    enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.n_runs) >= TASKS.enough_beyond_l2
     tile = sched.n_runs[0].tile
-    fits = nest.dims[sched.m_dim].extent * tile * sched.lanes <= _SCRATCH
+    fits = nest.dims[sched.m_dim].extent * tile * sched.lanes <= BLOCK_TOTALS.elements_of_a_task
     beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.m_dim) > 0
     next_cache = bool(across) and tile > machine.l1_columns(nest, sched.lane, sched.lanes, sched.inner)
     if not (enough_tiles and enough_tasks and fits and (beyond_l2 or next_cache)):
         return None
-    return RowPasses(dim, iterations, around, across, _FEW_TASKS if beyond_l2 else MANY_TASKS)
+    return RowPasses(dim, iterations, around, across, TASKS.enough_beyond_l2 if beyond_l2 else TASKS.enough)
 
 
 def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
@@ -111,7 +101,9 @@ def totals_memory(code: Code, nest: Nest) -> SSAValue:
     """Allocate the totals of a task. They have the same size in all kernels, so that kernels can share code."""
     main = nest.reduction
     assert main is not None
-    return code.add_op(memref.AllocaOp.get(main.writes[0].element, alignment=64, shape=[_SCRATCH]))
+    return code.add_op(
+        memref.AllocaOp.get(main.writes[0].element, alignment=64, shape=[BLOCK_TOTALS.elements_of_a_task])
+    )
 
 
 class BlockTasks:
@@ -124,7 +116,7 @@ class BlockTasks:
         sched: Schedule,
         how: RowPasses,
         n_run: Run,
-        m_runs: Rows,
+        m_runs: Sequence[Run],
         buffers: dict[SSAValue, SSAValue],
         scratch: SSAValue,
     ) -> None:
@@ -134,7 +126,7 @@ class BlockTasks:
         assert sched.m_dim is not None
         self._rows_each = nest.dims[sched.m_dim].extent
         self._passes = math.prod(self._across)
-        self._most = min(self._passes, _SCRATCH // (n_run.tile * self._rows_each * sched.lanes))
+        self._most = min(self._passes, BLOCK_TOTALS.elements_of_a_task // (n_run.tile * self._rows_each * sched.lanes))
         totals = Totals(n_run.tile, sched.lanes, scratch, self._most * self._rows_each)
         self._terms = _PrefetchingTerms(code, nest, sched, buffers, totals)
         self._rest = RestEmitter(code, nest, sched, buffers, totals)

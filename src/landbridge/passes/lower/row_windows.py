@@ -18,13 +18,11 @@ from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import combiner, fold, folded_term
+from landbridge.passes.lower.cost import SHARED_WINDOWS
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.records import record
-
-#: The most unrolled iterations of a window: along the rows, and along all its other loops.
-MOST_ROWS, MOST_OTHERS = 8, 8
 
 
 @record(frozen=True)
@@ -61,7 +59,11 @@ def row_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[
     (read,) = reads
     for d in inner:
         iterations, stride = nest.dims[d].extent, _stride(read.index, m_dim, d)
-        if stride is None or not isinstance(iterations, int) or not stride < iterations <= MOST_ROWS:
+        if (
+            stride is None
+            or not isinstance(iterations, int)
+            or not stride < iterations <= SHARED_WINDOWS.row_iterations
+        ):
             continue
         if all(_stride(g.index, m_dim, d) == stride for g in read.guards if g.index.uses(m_dim) or g.index.uses(d)):
             return RowWindow(read, d, iterations, stride, _written_out(nest, lane, inner, read, d))
@@ -94,7 +96,8 @@ def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAcces
     tested = [g for g in read.guards if g not in lane_guards(read, lane)]
     found = [d for d in inner if d != dim and not any(g.index.uses(d) for g in tested)]
     extents = [nest.dims[d].extent for d in found]
-    return tuple(found) if all(isinstance(e, int) for e in extents) and math.prod(extents) <= MOST_OTHERS else ()
+    is_short = all(isinstance(e, int) for e in extents) and math.prod(extents) <= SHARED_WINDOWS.other_iterations
+    return tuple(found) if is_short else ()
 
 
 def fold_row(

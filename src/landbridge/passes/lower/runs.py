@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landbridge.passes.lower.cost import EDGES
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, ceildiv, same
 
@@ -88,7 +89,7 @@ def _smaller_runs(start: Extent, left: Extent, tile: int) -> tuple[Run, ...]:
 
 def smaller_tile(tile: int) -> int:
     """Returns the tile that iterations left over of an open extent are cut into; it is smaller than ``tile``."""
-    return max(1, tile // 3)
+    return max(1, tile // EDGES.shrink_of_last_tiles)
 
 
 def masked_run(extent: Size, lanes: int, tile: int) -> Run:

@@ -105,7 +105,7 @@ class ScanEmitter:
         extent, lanes, states = self._extent(), self._sched.lanes, self._first()
         whole = extent // lanes * lanes
         one_by_one = replace(self._sched, lane=None, lanes=1, horizontal=False)
-        operands = Operands(self._code, one_by_one, self._operands.buffers, self._operands.env)
+        operands = Operands(self._code, one_by_one, self._operands.buffers, self._operands.env, self._operands.known)
         rest = ScanEmitter(self._code, self._nest, one_by_one, operands, self._tile)
         if self._scan.back:
             return self._vectors(whole, rest._iterations(whole, extent, states))

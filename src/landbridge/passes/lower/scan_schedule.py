@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import ELEMENTWISE
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.row_cut import open_end, tiles_along
@@ -11,8 +12,6 @@ from landbridge.passes.lower.scan import fold_of
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import expected_size
 
-#: The vectors of elements in a tile: an iteration then reads whole cache lines, and its additions overlap.
-_VECTORS = 8
 _ONE = (Run(0, 1, 1),)
 
 
@@ -31,7 +30,7 @@ def scan_schedule(nest: Nest, machine: VectorUnit) -> Schedule:
         if isinstance(extent, int):
             lanes = min(lanes, 1 << (extent - 1).bit_length())
         vectors = tiles_along(nest, lane, lane, lanes)
-        tile = dividing_tile(vectors, min(_VECTORS, max(1, expected_size(vectors))))
+        tile = dividing_tile(vectors, min(ELEMENTWISE.vectors_of_scans, max(1, expected_size(vectors))))
         end = open_end(nest, lane, lanes)
         runs = tile_runs(vectors, tile, extent % lanes) if end is None else (masked_run(end, lanes, tile),)
         outer = tuple(d for d in elements if d != lane)

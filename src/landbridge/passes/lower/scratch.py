@@ -17,14 +17,11 @@ from landbridge.ir.prim_ops import ForallOp
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import AnyMemRef, element_count, extents_attr, item_bytes, shape_of
 from landbridge.passes.lower.access import ElementAccess, Linear, add
+from landbridge.passes.lower.cost import TASKS
 from landbridge.passes.lower.nest import LoopDim, Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shrink, task_prefix
-from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.simplify import renumbered
 from landbridge.sizes.size import Extent, at_least, product, smallest
-
-#: The most bytes of temporaries that a task may have on its thread's stack.
-MAX_STACK_BYTES = 1 << 20
 
 
 def used_temporaries(prim: PrimView, nests: list[Nest]) -> list[SSAValue]:
@@ -47,14 +44,14 @@ def fits_stack(prim: PrimView, nests: list[Nest], length: int) -> bool:
     """Returns whether the temporaries of one iteration of ``length`` shared loops fit the stack of a thread, for all
     sizes.
     """
-    return at_least(MAX_STACK_BYTES, task_bytes(prim, nests, length)) is True
+    return at_least(TASKS.stack_bytes, task_bytes(prim, nests, length)) is True
 
 
 def part_count(iterations: Extent) -> Extent:
     """Returns the number of parts of scratch for so many iterations of the shared loops: the most tasks that may run at
     once.
     """
-    return smallest(iterations, MANY_TASKS)
+    return smallest(iterations, TASKS.enough)
 
 
 def scratch_types(prim: PrimView) -> list[AnyMemRef]:
@@ -116,5 +113,5 @@ def stack_refusal(prim: PrimView, nests: list[Nest], length: int) -> CodegenErro
     """Returns the error for temporaries that do not fit the stack and have no scratch."""
     return CodegenError(
         f"@{prim.function.sym_name.data} keeps {task_bytes(prim, nests, length)} bytes between its stages; at most "
-        f"{MAX_STACK_BYTES} fit a task's stack, and it has no operands for scratch: run the pass scratch"
+        f"{TASKS.stack_bytes} fit a task's stack, and it has no operands for scratch: run the pass scratch"
     )

@@ -7,14 +7,10 @@ then read once, row after row, whatever number of tiles the columns are cut into
 from __future__ import annotations
 
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import MEMORY_ORDER
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import expected_size
-
-#: The part of L1 that a block of rows takes. The scores of 4 queries for keys of 128 elements, whose tiles have 8 rows
-#: of 512 bytes and 2 columns, read memory at 31 GB/s in blocks of one or two tiles, and at 25 GB/s in blocks of four
-#: (Zen 4 with an L1 of 32 KiB); from L2, one tile is 2 % faster than two.
-_PART_OF_L1 = 8
 
 
 def tiles_of_a_block(nest: Nest, sched: Schedule, l1_bytes: int) -> int:
@@ -32,4 +28,4 @@ def tiles_of_a_block(nest: Nest, sched: Schedule, l1_bytes: int) -> int:
             if r.varies(sched.n_dim):
                 return 0
             nbytes += expected_size(r.index.coeff(m_dim)) * r.item_bytes * sched.m_runs[0].tile
-    return max(1, l1_bytes // _PART_OF_L1 // max(nbytes, 1))
+    return max(1, l1_bytes // MEMORY_ORDER.l1_parts_of_rows // max(nbytes, 1))

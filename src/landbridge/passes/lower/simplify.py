@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from xdsl.dialects import linalg
 
-from landbridge.passes.lower.access import ElementAccess, Guard, Linear, rename, rename_access
+from landbridge.passes.lower.access import ElementAccess, Linear, rename, rename_access
+from landbridge.passes.lower.guards import full_ranges, truth
 from landbridge.passes.lower.nest import Bound, LoopDim, Nest, Stage
-from landbridge.sizes.size import at_least
 
 
 def simplify(nest: Nest, keep: int = 0) -> Nest:
@@ -26,13 +26,11 @@ def drop_unit_loops(nest: Nest, keep: int = 0) -> Nest:
 def drop_held_guards(nest: Nest) -> Nest:
     """Returns ``nest`` without guards that hold in every iteration."""
 
-    def needed(g: Guard) -> bool:
-        span = index_range(g.index, nest.dims)
-        return span is None or not at_least(span[0], 0) or not at_least(g.extent - 1, span[1])
+    ranges = full_ranges(nest.dims)
 
     def clean(s: Stage) -> Stage:
         reads = (
-            replace(r, guards=tuple(g for g in r.guards if needed(g))) if isinstance(r, ElementAccess) else r
+            replace(r, guards=tuple(g for g in r.guards if not truth(g, ranges))) if isinstance(r, ElementAccess) else r
             for r in s.reads
         )
         return replace(s, reads=tuple(reads))
@@ -50,22 +48,6 @@ def join_loops(nest: Nest, keep: int = 0) -> Nest:
         dims[inner] = LoopDim(dims[outer].extent * dims[inner].extent, dims[inner].reduction)
         nest = _without(replace(nest, dims=dims), {outer})
     return nest
-
-
-def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
-    """Returns the smallest and the largest value of a linear index; None if it has nonlinear terms."""
-    if x.rest:
-        return None
-    low = high = x.const
-    for d, c in x.coeffs.items():
-        positive = at_least(c, 0)
-        if positive is None:
-            return None
-        if positive:
-            high += c * (dims[d].extent - 1)
-        else:
-            low += c * (dims[d].extent - 1)
-    return low, high
 
 
 def _without(nest: Nest, gone: Collection[int]) -> Nest:

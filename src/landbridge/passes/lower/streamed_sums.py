@@ -7,25 +7,23 @@ chain of additions is longer than without blocks (``sum_blocks.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity
+from landbridge.passes.lower.cost import MEMORY_ORDER, SUM_ORDER
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.row_passes import Rows, columns_of
+from landbridge.passes.lower.row_passes import columns_of
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.streaming_tile import streaming_tile
-from landbridge.passes.lower.sum_blocks import PART
 from landbridge.passes.lower.sum_scratch import RestEmitter, TermsEmitter, Totals
 from landbridge.records import record
 from landbridge.sizes.size import Extent, product
-
-#: The part of L1 that a block of columns takes; sums of 4 rows of 128 columns read memory at 30 GB/s with blocks of 8
-#: or 16 iterations, and at 21 GB/s with blocks of 32 (Zen 4 with an L1 of 32 KiB, one core).
-_PART_OF_L1 = 4
 
 
 @record(frozen=True)
@@ -50,8 +48,8 @@ def streaming(nest: Nest, sched: Schedule, machine: VectorUnit) -> Streaming | N
     if found != tile:
         return None
     nbytes = sum(r.index.coeff(sched.inner[0]) * r.item_bytes for r in columns_of(nest, sched))
-    iterations = max(1, machine.l1_bytes // _PART_OF_L1 // nbytes)
-    return Streaming(sched.inner[0], iterations, max(1, PART // iterations))
+    iterations = max(1, machine.l1_bytes // MEMORY_ORDER.l1_parts_of_columns // nbytes)
+    return Streaming(sched.inner[0], iterations, max(1, SUM_ORDER.block_terms // iterations))
 
 
 class StreamedTasks:
@@ -63,7 +61,7 @@ class StreamedTasks:
         nest: Nest,
         sched: Schedule,
         how: Streaming,
-        m_runs: Rows,
+        m_runs: Sequence[Run],
         buffers: dict[SSAValue, SSAValue],
     ) -> None:
         assert sched.m_dim is not None and nest.reduction is not None

@@ -12,21 +12,10 @@ from __future__ import annotations
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.cached_columns import is_beyond
 from landbridge.passes.lower.combiners import sums_up
+from landbridge.passes.lower.cost import MEMORY_ORDER
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
-
-#: The most vectors of a row of memory, and the most of which a tile must have several rows: with one row, each
-#: multiply-add takes a load.
-_MOST_VECTORS, _FEW_VECTORS = 16, 8
-#: The least memory of tiles with one of several rows, in sizes of L2: they take 1.04 of the time of others where
-#: columns come from L3, and 0.5 where they come from memory (Zen 4).
-_L2_MULTIPLE = 4
-#: The most rows: with more, multiply-adds take longer than memory, and each vector that tiles of many rows read is used
-#: more often.
-_MOST_ROWS = 16
-#: The fewest iterations of a sum that is long.
-_LONG = 64
 
 
 def streaming_tile(
@@ -51,9 +40,9 @@ def streaming_tile(
     if not isinstance(rows, int) or not isinstance(extent, int) or extent % lanes:
         return None
     columns = extent // lanes
-    if rows > _MOST_ROWS:
+    if rows > MEMORY_ORDER.streaming_rows or columns > MEMORY_ORDER.streaming_vectors:
         return None
-    if columns > _MOST_VECTORS or (rows <= tile[0] and columns <= tile[1]) or not _may_be_long(nest, inner[0]):
+    if (rows <= tile[0] and columns <= tile[1]) or not _may_be_long(nest, inner[0]):
         return None
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
     if any(r.guards or r.index.rest for r in reads):
@@ -61,8 +50,8 @@ def streaming_tile(
     streams = [r for r in reads if (m_dim is None or not r.uses(m_dim)) and walk_of(r, lane) is Walk.ALONG]
     if not any(r.index.coeff(inner[0]) == extent and is_beyond(r, l2_bytes) for r in streams):
         return None
-    if columns > _FEW_VECTORS:
-        pays = rows == 1 or any(is_beyond(r, _L2_MULTIPLE * l2_bytes) for r in streams)
+    if columns > MEMORY_ORDER.streaming_vectors_of_rows:
+        pays = rows == 1 or any(is_beyond(r, MEMORY_ORDER.streaming_l2_sizes * l2_bytes) for r in streams)
         return (1, columns) if pays and columns + 2 <= registers else None
     most = min(rows, (registers - columns - 1) // columns)
     if most < 2:
@@ -72,4 +61,5 @@ def streaming_tile(
 
 def _may_be_long(nest: Nest, d: int) -> bool:
     extent: Extent = nest.dims[d].extent
-    return expected_size(extent) >= _LONG or (isinstance(extent, Size) and not at_least(_LONG, extent))
+    long = MEMORY_ORDER.streaming_iterations
+    return expected_size(extent) >= long or (isinstance(extent, Size) and not at_least(long, extent))

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.cost import COLUMN_COPIES
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_choice import lies_along_sums
 from landbridge.passes.lower.lane_walk import Walk, walk_of
@@ -21,25 +22,14 @@ from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import expected_size
 from landbridge.targets.machine import LINE_BYTES
 
-#: With fewer rows in a task, a copy takes longer than it saves.
-FEWEST_ROWS = 112
-#: The most bytes of a copy, which is on the stack of a thread.
-_MOST_BYTES = 1 << 19
-#: The number of sets of L2 of Skylake-X, Ice Lake, Zen 2 and Zen 3; later CPUs have more.
-_SETS = 1024
-#: The share of L2 that columns can occupy while rows go through it. In products of 512x512 they occupy 0.8 of the sets,
-#: and copies are not faster there on Ice Lake.
-_RETAINED = 0.9
-#: The number of adjacent column vectors that is assumed for the estimate.
-_WIDTH = 2
-
 
 def strided_columns(
-    nest: Nest, lane: int | None, lanes: int, m_dim: int | None, l1_columns: int, l2_bytes: int
+    nest: Nest, lane: int | None, lanes: int, m_dim: int | None, l1_columns: int, l2_bytes: int, l2_sets: int
 ) -> list[ElementAccess]:
     """Returns the reads of the reduction that tasks copy: all rows share their vectors, which are strided in memory.
 
-    ``l1_columns``: the number of columns that stay in L1; ``l2_bytes``: the size of L2, 0 if unknown.
+    ``l1_columns``: the number of columns that stay in L1; ``l2_bytes``: the size of L2, 0 if unknown;
+    ``l2_sets``: the number of its sets.
     """
     main = nest.reduction
     inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
@@ -47,25 +37,25 @@ def strided_columns(
         return []
     if not all(isinstance(nest.dims[d].extent, int) for d in (*inner, lane)):
         return []
-    if expected_size(nest.dims[m_dim].extent) < FEWEST_ROWS:
+    if expected_size(nest.dims[m_dim].extent) < COLUMN_COPIES.rows:
         return []
     reads = (r for r in main.reads if isinstance(r, ElementAccess))
     shared = [r for r in reads if not r.varies(m_dim) and _can_be_copied(r, lane, inner)]
     iterations = math.prod(nest.dims[d].extent for d in inner)
-    found = [
-        r
-        for r in shared
-        if lies_along_sums(r, lane, inner)
-        or _lies_badly(r.index.coeff(inner[-1]) * r.item_bytes, lanes * r.item_bytes, iterations, l1_columns, l2_bytes)
-    ]
-    return found if most_copied(nest, found, lanes, l2_bytes) >= _WIDTH else []
+
+    def lies_badly(r: ElementAccess) -> bool:
+        step, vector = r.index.coeff(inner[-1]) * r.item_bytes, lanes * r.item_bytes
+        return _lies_badly(step, vector, iterations, l1_columns, l2_bytes, l2_sets)
+
+    found = [r for r in shared if lies_along_sums(r, lane, inner) or lies_badly(r)]
+    return found if most_copied(nest, found, lanes, l2_bytes) >= COLUMN_COPIES.adjacent_vectors else []
 
 
 def most_copied(nest: Nest, strided: Sequence[ElementAccess], lanes: int, l2_bytes: int) -> int:
     """Returns how many adjacent column vectors fit a copy."""
     iterations = math.prod(dim.extent for dim in nest.dims if dim.reduction)
     column = iterations * lanes * sum(r.item_bytes for r in strided)
-    return min(_MOST_BYTES, l2_bytes // 2) // max(column, 1)
+    return min(COLUMN_COPIES.nbytes, l2_bytes // 2) // max(column, 1)
 
 
 def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
@@ -75,16 +65,16 @@ def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
     return copied and all(r.uses(d) for d in inner)
 
 
-def _lies_badly(step: object, vector: int, iterations: int, l1_columns: int, l2_bytes: int) -> bool:
+def _lies_badly(step: object, vector: int, iterations: int, l1_columns: int, l2_bytes: int, l2_sets: int) -> bool:
     """Returns whether ``iterations`` vectors of ``vector`` bytes, ``step`` bytes apart, do not stay in an L2 of
-    ``l2_bytes``.
+    ``l2_bytes`` with ``l2_sets``.
 
     Also true if they come from L2 and touch more cache lines than necessary.
     """
-    if not isinstance(step, int) or step <= 2 * _WIDTH * vector:
+    if not isinstance(step, int) or step <= 2 * COLUMN_COPIES.adjacent_vectors * vector:
         return False
     if step % LINE_BYTES:
-        return l1_columns < _WIDTH
-    width = _WIDTH * vector
-    sets = min(_SETS, -(-width // LINE_BYTES) * (_SETS // math.gcd(step // LINE_BYTES, _SETS)))
-    return iterations * width > _RETAINED * l2_bytes * sets / _SETS
+        return l1_columns < COLUMN_COPIES.adjacent_vectors
+    width = COLUMN_COPIES.adjacent_vectors * vector
+    sets = min(l2_sets, -(-width // LINE_BYTES) * (l2_sets // math.gcd(step // LINE_BYTES, l2_sets)))
+    return iterations * width > COLUMN_COPIES.share_of_l2 * l2_bytes * sets / l2_sets

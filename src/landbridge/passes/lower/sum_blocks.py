@@ -13,24 +13,15 @@ from types import MappingProxyType
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
+from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import Nest, Stage
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.peeling import Peeling
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
-#: The most terms that one accumulator takes; longer sums are added up in blocks.
-BLOCK = 256
-#: The most terms of a block. Blocks have equal lengths, so that there are few: each costs a read, an addition and a
-#: write of every accumulator. Chains of onnxruntime have 48 to 144 terms in most convolutions and 128 in products. The
-#: error grows with the square root, so it stays below twice that of onnxruntime.
-PART = 192
-#: The same two limits, if a term is one element of memory: reading it takes longer than adding it, so that short chains
-#: cost nothing. Variances that models compute as E[x^2] - E[x]^2 need such exact sums.
-PLAIN_BLOCK = 32
-
 
 def block_of_sums(
-    nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
+    nest: Nest, sched: Schedule, peeling: Peeling, lows: Mapping[int, Extent] = MappingProxyType({})
 ) -> tuple[int | None, int]:
     """Returns the loop of ``nest`` that is cut into blocks and the iterations of a block; None and 0 if its sums are
     short.
@@ -46,7 +37,7 @@ def block_of_sums(
     iterations = {d: _iterations(extent, block) for d, extent in extents.items()}
     below = 1
     for d in reversed(dims):
-        if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
+        if not peeling.guards_of(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
             return d, _equal_part(iterations[d], max(1, part // below))
         below *= iterations[d]
     return None, 0
@@ -55,7 +46,9 @@ def block_of_sums(
 def longest_block(main: Stage, inner: Sequence[int]) -> tuple[int, int]:
     """Returns the most terms of the sum ``main`` that need no blocks, and the most terms of a block."""
     streams = sum(1 for r in main.reads if isinstance(r, ElementAccess) and any(r.uses(d) for d in inner))
-    return (BLOCK, PART) if streams > 1 else (PLAIN_BLOCK, PLAIN_BLOCK)
+    if streams > 1:
+        return SUM_ORDER.chain_terms, SUM_ORDER.block_terms
+    return SUM_ORDER.plain_terms, SUM_ORDER.plain_terms
 
 
 def _equal_part(iterations: int, most: int) -> int:

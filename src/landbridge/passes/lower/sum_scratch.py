@@ -85,7 +85,7 @@ class TermsEmitter(PassEmitter):
         dim, low, high, iterations = self.block
         self.operands.forget()
         block = SumBlock(dim, low, high, self.prefetching(t, dim, low, iterations))
-        reduction = Reduction(code, self.nest, self.sched, self._padding, self.operands, t, block=block)
+        reduction = Reduction(code, self.nest, self.sched, self.peeling, self.operands, t, block=block)
         for (m, n, _, _), value in reduction.emit().items():
             at = self.totals.at(code, self.row_of(t, m), n)
             total = code.load_vector(self.totals.scratch, at, main.writes[0].element, self.totals.lanes, 0)

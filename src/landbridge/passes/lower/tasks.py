@@ -11,16 +11,18 @@ from xdsl.ir import SSAValue
 from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.column_tasks import ColumnTasks, columns_to_copy, copying_tasks
+from landbridge.passes.lower.cost import TASKS
+from landbridge.passes.lower.narrow_columns import narrow_last_column
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.peeled_tiles import peeled_schedules
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.scan_schedule import scan_schedule
-from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.scratch import (
     elements_in_a_task,
     fits_stack,
@@ -77,9 +79,9 @@ def may_repeat(nest: Nest) -> bool:
 
 def _grain(count: Extent, work: int) -> int:
     """Returns how many of ``count`` iterations of ``work`` operations form a task, so that it has at least
-    ``TASK_WORK`` operations, and at least 1; of an open number, whatever is expected, as many may come.
+    ``TASKS.operations`` operations, and at least 1; of an open number, whatever is expected, as many may come.
     """
-    enough = max(1, TASK_WORK // max(work, 1))
+    enough = max(1, TASKS.operations // max(work, 1))
     return max(1, min(count, enough)) if isinstance(count, int) else enough
 
 
@@ -112,11 +114,11 @@ def _single(
             schedules += [(part, each) for each in narrow]
     for nest, sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
-        m_runs = emitter.row_tiles
+        m_runs = emitter.peeling.runs
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * (1 if sched.horizontal else sched.lanes)
-        few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < MANY_TASKS
-        at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in m_runs)
+        few = expected_size(product(outer) * sum(r.count for r in sched.n_runs)) < TASKS.enough
+        at_edges = any(emitter.peeling.is_peeled(run) for run in m_runs)
         how = None if sched.copied else row_passes(nest, sched, machine, m_runs)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
@@ -131,14 +133,13 @@ def _single(
                 pieces += copying_tasks(code, nest, sched, strided, n_run, buffers, outer, columns_first)
             elif few and at_least(n_run.count, 1) and not at_edges:
                 block = tiles_of_a_block(nest, sched, machine.l1_bytes)
-                for run, padding in m_runs:
+                for run in m_runs:
                     columns = n_run.tile * (expected_size(n_run.count) if block else 1)
                     chunk = _grain(run.count, tile_work * run.tile * columns)
-                    task_rows = [(run, padding)]
-                    pieces.append(ColumnTasks(emitter, outer, n_run, task_rows, chunk, columns_first, block=block))
+                    pieces.append(ColumnTasks(emitter, outer, n_run, [run], chunk, columns_first, block=block))
             else:
                 pieces.append(ColumnTasks(emitter, outer, n_run, m_runs, 0, columns_first))
-            tiles = sum(r.count * r.tile for r, _ in m_runs) * n_run.count * n_run.tile
+            tiles = sum(r.count * r.tile for r in m_runs) * n_run.count * n_run.tile
             work += tile_work * tiles * product(outer)
     counts = [p.count for p in pieces]
     total = sum(counts)
@@ -168,7 +169,7 @@ def _several(
     count = product(extents)
     temporaries = used_temporaries(prim, nests)
     first = first_scratch(prim.function)
-    parts, each = (count, 1) if first is None else (part_count(count), ceildiv(count, MANY_TASKS))
+    parts, each = (count, 1) if first is None else (part_count(count), ceildiv(count, TASKS.enough))
     if first is not None:
         arguments = prim.function.body.block.args[first : first + len(temporaries)]
         buffers.update({t: buffers[a] for t, a in zip(temporaries, arguments, strict=True)})
@@ -229,7 +230,7 @@ def nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer:
 
         code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
         return
-    m_runs = emitter.row_tiles
+    m_runs = emitter.peeling.runs
     for n_run in sched.n_runs:
 
         def at(i: Index) -> None:

@@ -16,13 +16,7 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, vector_type
-
-#: The bits within which instructions interleave; longer vectors consist of pieces of so many.
-PIECE_BITS = 128
-#: The most rows for ``parted``, which shuffles each row together from as many vectors as there are rows.
-MOST_PARTED = 8
-#: The most lanes of a transposed block, which needs one vector for each.
-MOST_LANES = 16
+from landbridge.targets.machine import SHUFFLE_BITS
 
 
 def transposed_width(rows: int, lanes: int, element: Any) -> int:
@@ -85,7 +79,7 @@ def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int
 
 
 def _piece(lanes: int, element: Any) -> int:
-    return min(max(1, PIECE_BITS // int(element.bitwidth)), lanes)
+    return min(max(1, SHUFFLE_BITS // int(element.bitwidth)), lanes)
 
 
 def _transpose_blocks(code: Code, rows: list[SSAValue], width: int) -> list[SSAValue]:

@@ -9,14 +9,8 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index, Where, zero
-from landbridge.passes.lower.transposed import (
-    MOST_PARTED,
-    interleaved,
-    parted,
-    transpose_in,
-    transpose_out,
-    transposed_width,
-)
+from landbridge.passes.lower.cost import ELEMENTWISE
+from landbridge.passes.lower.transposed import interleaved, parted, transpose_in, transpose_out, transposed_width
 from landbridge.sizes.size import same
 
 #: A loop, and an offset that is added to its index.
@@ -65,7 +59,7 @@ class TransposedBlocks:
             code.store_vector(value, buffer, where, width, count % width)
 
     def _is_dense(self, a: ElementAccess, count: int) -> bool:
-        return count <= MOST_PARTED and same(a.index.coeff(self._lane), count) is True
+        return count <= ELEMENTWISE.parted_rows and same(a.index.coeff(self._lane), count) is True
 
     def _dense_parts(self, location: Location, count: int, active: Index) -> Iterator[tuple[Where, Index]]:
         """Yields the location of each vector of a dense block, and its number of active elements, 0 for all."""

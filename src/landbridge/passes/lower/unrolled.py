@@ -11,19 +11,10 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.between_lanes import iterations_between
 from landbridge.passes.lower.combiners import combiner
+from landbridge.passes.lower.cost import UNROLLING
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.rows_as_lanes import powers_of_two
-
-#: The unrolled iterations of a long loop, and how many iterations make it long. Loops over 16 channels of a convolution
-#: are as fast without unrolling, or faster.
-_UNROLLED, _MANY_ITERATIONS = 4, 64
-#: The fewest rows of a tile for which unrolling pays.
-_ENOUGH_ROWS = 4
-#: Registers for what a row reads, and for addresses and constants of vectors.
-_OTHER_REGISTERS = 2
-#: The most terms of all sums of a tile that are unrolled where lanes are summed: in part, and as whole rows.
-_MOST_TERMS, MOST_WHOLE_TERMS = 64, 128
 
 
 def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) -> int:
@@ -36,12 +27,24 @@ def unrolled(nest: Nest, lane: int | None, inner: Sequence[int], m_tile: int) ->
         return 1
     last = inner[-1]
     between = iterations_between(main, lane, last)
-    if m_tile < _ENOUGH_ROWS and between == 1:
+    if m_tile < UNROLLING.rows and between == 1:
         return 1
     if not _may_unroll(nest, main, last):
         return 1
     iterations = nest.dims[last].extent
-    return _UNROLLED // between * between if isinstance(iterations, int) and iterations >= _MANY_ITERATIONS else 1
+    is_long = isinstance(iterations, int) and iterations >= UNROLLING.long_loop
+    return UNROLLING.iterations // between * between if is_long else 1
+
+
+def unrolled_in_short_loops(nest: Nest, inner: Sequence[int], m_tile: int, wanted: int) -> int:
+    """Returns ``wanted``, a number of iterations of the last of the loops ``inner`` that are unrolled, or 1 where they
+    may not be, where the tile has few rows, or where some iterations would be left over.
+    """
+    main = nest.reduction
+    if main is None or not inner or m_tile < UNROLLING.rows or not _may_unroll(nest, main, inner[-1]):
+        return 1
+    iterations = nest.dims[inner[-1]].extent
+    return wanted if isinstance(iterations, int) and iterations % wanted == 0 else 1
 
 
 def unrolled_along_lanes(nest: Nest, lane: int, lanes: int, m_tile: int, n_tile: int, registers: int) -> int:
@@ -56,9 +59,9 @@ def unrolled_along_lanes(nest: Nest, lane: int, lanes: int, m_tile: int, n_tile:
     if main is None or m_tile < 2 or not isinstance(extent, int) or not _may_unroll(nest, main, lane):
         return 1
     sums, vectors = m_tile * n_tile, extent // lanes
-    if vectors * n_tile <= registers // 2 and vectors * sums <= MOST_WHOLE_TERMS:
+    if vectors * n_tile <= registers // 2 and vectors * sums <= UNROLLING.terms_of_whole_rows:
         return max(vectors, 1)
-    most = min((registers - _OTHER_REGISTERS - sums) // n_tile, _MOST_TERMS // sums)
+    most = min((registers - UNROLLING.other_registers - sums) // n_tile, UNROLLING.terms // sums)
     return max((n for n in powers_of_two(most) if vectors % n == 0), default=1) if most > 0 else 1
 
 

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.grouped_iterations import WIDEST_WINDOW
+from landbridge.passes.lower.cost import SHARED_WINDOWS
 from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.records import record
-
-#: Too few rows to hide the latency of additions; partial sums are used instead.
-_FEW_ROWS = 4
 
 
 @record(frozen=True)
@@ -61,7 +58,7 @@ def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequen
         return None
     extent, reads = nest.dims[m_dim].extent, [r for r in main.reads if isinstance(r, ElementAccess)]
     moving = [r for r in reads if r.varies(m_dim)]
-    if len(reads) < 2 or not moving or (isinstance(extent, int) and extent <= _FEW_ROWS):
+    if len(reads) < 2 or not moving or (isinstance(extent, int) and extent <= SHARED_WINDOWS.few_rows):
         return None
     if any(r.varies(lane) for r in reads if r not in moving) or any(in_rows(r.buffer.type) for r in moving):
         return None
@@ -71,7 +68,7 @@ def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequen
         iterations = nest.dims[d].extent
         if (
             not isinstance(iterations, int)
-            or not 1 < iterations <= WIDEST_WINDOW
+            or not 1 < iterations <= SHARED_WINDOWS.iterations
             or any(d in (b.inner, b.outer) for b in nest.bounds)
         ):
             continue

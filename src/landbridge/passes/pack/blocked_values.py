@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.analysis.free_rows import has_free_rows
@@ -19,6 +19,7 @@ from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.packing import pack_array
 from landbridge.ir.types import AnyTensor, VDeviceAttr, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.pack.layout import Layout
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -42,27 +43,20 @@ class BlockedValues:
     def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
         """Returns ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
         pack."""
-        twin = self.twins.get((value, layout.tiles[0])) if layout.is_of_channels else None
-        if twin is not None:
-            return twin
-        if isinstance(value.owner, ConstantOp):
-            symbol = self._packed_constant(value.owner.symbol_name, layout)
-            return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
-        if isinstance(value.owner, ToVDeviceOp) and has_free_rows(self.module, vdevice_of(value.type)):
-            packed = self.physical(value.owner.source, layout, before)  # so that only the packed form is moved
-            crossing = ToVDeviceOp(packed, layout.tensor(value.type))
-            set_node_name(crossing, node_name(value.owner))
-            moved = _insert(crossing, before)
-            if layout.is_of_channels:
-                self.twins[value, layout.tiles[0]] = moved
-            return moved
+        found = (
+            self._twin(value, layout)
+            or self._packed_constant(value, layout, before)
+            or self._packed_before_crossing(value, layout, before)
+        )
+        if found is not None:
+            return found
         value = self._transposed(value, layout.order, before)
         location = vdevice_of(value.type)
         if has_free_rows(self.module, location):
             # In ordinary memory: pixels of an image cannot be written lane by lane, as padding is.
             flat = VDeviceAttr.of(location.index.data)
             reordered = _insert(PackOp(value, layout.axes, layout.tiles, flat), before)
-        elif layout.moves_nothing(shape_of(value.type)):
+        elif _is_view(layout, value.type):
             reordered = _insert(ViewOp(value, layout.tensor(value.type)), before)
         else:
             reordered = _insert(PackOp(value, layout.axes, layout.tiles), before)
@@ -78,17 +72,39 @@ class BlockedValues:
         in_rows = has_free_rows(self.module, vdevice_of(ty))
         if in_rows:
             ty = tensor_type(shape_of(ty), dtype_of(ty), VDeviceAttr.of(vdevice_of(ty).index.data))
-        view = not in_rows and layout.moves_nothing(shape_of(ty))
+        view = not in_rows and _is_view(layout, ty)
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         reordered = _insert(op, before)
         self.twins[reordered, layout.tiles[0]] = value
         return reordered
 
-    def _packed_constant(self, symbol: str, layout: Layout) -> str:
+    @rewrite("pack.twin", "a packed tensor is read where it is unpacked and packed again")
+    def _twin(self, value: SSAValue, layout: Layout) -> SSAValue | None:
+        """Returns the blocked form of ``value`` that exists already; None if there is none."""
+        return self.twins.get((value, layout.tiles[0])) if layout.is_of_channels else None
+
+    @rewrite("pack.constant", "weights are packed at compile time")
+    def _packed_constant(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue | None:
+        """Returns a constant that is packed now, not by runs; None if ``value`` is no constant."""
+        if not isinstance(value.owner, ConstantOp):
+            return None
+        symbol = value.owner.symbol_name
         key = (symbol, layout)
         if key not in self.constants:
             self.constants[key] = self.module.add_constant(self._packed(self.module.constants[symbol], layout), symbol)
-        return self.constants[key]
+        return _insert(ConstantOp(self.constants[key], layout.tensor(value.type)), before)
+
+    @rewrite("pack.crossing", "a tensor crosses to memory of rows in its packed form")
+    def _packed_before_crossing(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue | None:
+        """Returns what crosses to memory of rows in its packed form alone; None if ``value`` is no such crossing."""
+        if not isinstance(value.owner, ToVDeviceOp) or not has_free_rows(self.module, vdevice_of(value.type)):
+            return None
+        crossing = ToVDeviceOp(self.physical(value.owner.source, layout, before), layout.tensor(value.type))
+        set_node_name(crossing, node_name(value.owner))
+        moved = _insert(crossing, before)
+        if layout.is_of_channels:
+            self.twins[value, layout.tiles[0]] = moved
+        return moved
 
     def _packed(self, array: Array, layout: Layout) -> Array:
         """Returns ``array`` in ``layout``, as another program of the model has it already if one does."""
@@ -110,6 +126,12 @@ class BlockedValues:
         call = CallOp(name, [value], [alloc.tensor], [alloc.tensor.type], "transpose")
         Rewriter.insert_op([alloc, call], InsertPoint.before(before))
         return call.res[0]
+
+
+@rewrite("pack.view_for_reorder", "a reorder that moves no element becomes a view")
+def _is_view(layout: Layout, ty: Attribute) -> bool:
+    """Returns whether ``layout`` moves no element of a tensor of type ``ty``: a view then does for a reorder."""
+    return layout.moves_nothing(shape_of(ty))
 
 
 def _insert(op: Operation, before: Operation) -> SSAValue:

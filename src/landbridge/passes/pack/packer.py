@@ -29,6 +29,7 @@ from landbridge.ir.main_attributes import aliases, io_names
 from landbridge.ir.module import IRModule, packed_parameters
 from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
 from landbridge.passes.consumed_constants import ConsumedConstants
 from landbridge.passes.lower.prims import narrow_is_cheaper
@@ -37,6 +38,7 @@ from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
 from landbridge.passes.pack.split import split_prim
 from landbridge.passes.pack.unshare import unshare
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
@@ -98,7 +100,7 @@ class _Packer:
 
     def block(self, block: Block, values: BlockedValues) -> None:
         """Rewrite the operations of ``block``."""
-        for op in list(block.ops):
+        for op in operations(block):
             for region in graphs_in(op):
                 self.block(region.block, values.nested())
             if isinstance(op, ViewOp):
@@ -113,9 +115,7 @@ class _Packer:
                     _concat(op, tile, values)
                 else:
                     self._call(op, tile, self._narrow[device], values)
-        for op in reversed(list(block.ops)):
-            if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
-                Rewriter.erase_op(op)
+        _drop_unused_reorders(block)
 
     def _is_of_images(self, op: ConcatOp | CallOp, values: BlockedValues) -> bool:
         """Returns whether a result of ``op`` is an image whose layout is free, or an operand has a twin with blocks
@@ -174,6 +174,7 @@ class _Packer:
             value = value.owner.source
         return isinstance(value.owner, ConstantOp) or value in self._parameters
 
+    @rewrite("pack.separate_arguments", "a tensor that two stages read becomes two arguments")
     def _unshared(self, op: CallOp) -> CallOp | None:
         """Returns the call with a separate argument for each stage; None if no two stages share one."""
         name = op.callee_name
@@ -217,6 +218,15 @@ class _Packer:
         self._consumed.drop(sources)
 
 
+@rewrite("pack.unused_reorder", "packs, unpacks and views that nothing reads are removed")
+def _drop_unused_reorders(block: Block) -> None:
+    """Remove reorders, views and crossings that have no readers."""
+    for op in reversed(operations(block)):
+        if isinstance(op, UnpackOp | PackOp | ViewOp | ToVDeviceOp) and op.result.first_use is None:
+            Rewriter.erase_op(op)
+
+
+@rewrite("pack.concat", "a concatenation of packed tensors is packed")
 def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     """Concatenate channel-blocked parts directly: along pixels always, along channels if every part has only full
     blocks."""
@@ -234,6 +244,7 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
     Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])
 
 
+@rewrite("pack.view", "a view that changes unit dimensions of pixels is a view of the packed tensor")
 def _view(op: ViewOp, tile: int, values: BlockedValues) -> None:
     """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
 

@@ -14,6 +14,7 @@ from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.access import linearize
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
+from landbridge.passes.rewrites import rewrite
 from landbridge.records import record
 from landbridge.sizes.size import at_least
 
@@ -83,7 +84,7 @@ def blocking_of(c: Candidate) -> Blocking | None:
         return convolution(c, weights)
     if weights is not None and len(shape_of(weights.type)) == 2:
         return matrix_product(c, weights)
-    return neighbour(c)
+    return propagated(c)
 
 
 def sums_its_channels(c: Candidate) -> bool:
@@ -96,6 +97,7 @@ def sums_its_channels(c: Candidate) -> bool:
     return c.output_channels is not None and c.output_channels.reduces
 
 
+@rewrite("pack.convolution", "a convolution computes blocks of channels")
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
     """Returns the blocking of a convolution of two spatial axes; None if its layouts stay plain.
 
@@ -164,6 +166,7 @@ def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
 _NARROW = 14 / 15
 
 
+@rewrite("pack.matrix_product", "weights of a matrix product get panels of columns")
 def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
     """Returns a blocking that packs the weights in column panels; everything else stays plain."""
     columns = next((k for k in c.classes if not k.fixed and not k.reduces and k.axis_of(weights) is not None), None)
@@ -172,11 +175,12 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
     if columns is None or columns.extent < tile or tile < 2:
         return None
     if all(_lies_along(o, columns) for o in c.outputs):
-        tile = _panel(c, columns.extent, tile)
+        tile = _wide_panel(c, columns.extent, tile) or tile
     else:  # results and vectors lie along another axis: the padding of the last panel would have to be stored
-        tile = next((t for t in range(tile, tile // _LEAST_PART, -1) if columns.extent % t == 0), 0)
-        if not tile:
+        narrow = _full_panel(columns.extent, tile)
+        if narrow is None:
             return None
+        tile = narrow
     layout = layout_of(weights, [columns], tile, first=columns)
     assert layout is not None  # the class has an axis of the weights
     return Blocking(tile, [columns], {weights: layout})
@@ -196,7 +200,14 @@ _WIDEST_PANEL = 8
 _FULL_ENOUGH = 0.9
 
 
-def _panel(c: Candidate, columns: int, tile: int) -> int:
+@rewrite("pack.full_panel", "weights get panels narrower than a vector, without padding")
+def _full_panel(columns: int, tile: int) -> int | None:
+    """Returns the widest panel, up to ``tile``, whose columns are all there; None if it is a small part of a vector."""
+    return next((t for t in range(tile, tile // _LEAST_PART, -1) if columns % t == 0), None)
+
+
+@rewrite("pack.wide_panel", "weights of a product with one row get panels of several vectors")
+def _wide_panel(c: Candidate, columns: int, tile: int) -> int:
     """Returns the width of weight panels; with one row of data a step reads one contiguous row of a wide panel.
 
     Panels of one vector are read as parallel streams, whose distance of K vectors is a multiple of the page size for
@@ -209,7 +220,8 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
     return width if share >= _FULL_ENOUGH else tile
 
 
-def neighbour(c: Candidate) -> Blocking | None:
+@rewrite("pack.propagated_layout", "a call keeps the packed layout of its operand")
+def propagated(c: Candidate) -> Blocking | None:
     """Returns a blocking of the channels like that of an argument in ``blocked``; None if there is no such
     input.
 

@@ -12,6 +12,7 @@ from xdsl.rewriter import Rewriter
 from landbridge.ir.graph_ops import ToVDeviceOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import set_node_name
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 
 
@@ -49,7 +50,7 @@ def swap_first(module: IRModule, host: int) -> None:
 
 
 def _values(main: func.FuncOp) -> Iterator[SSAValue]:
-    for op in main.walk():
+    for op in all_operations(main):
         yield from op.results
         for region in op.regions:
             for block in region.blocks:

@@ -10,6 +10,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp, viewed
 from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import dtype_of, shape_of, vdevice_of
 from landbridge.shapes.physical import physical_shape
 from landbridge.targets.images import image_limits
@@ -26,7 +27,7 @@ def check_images(module: IRModule) -> None:
     """
     for argument, name in zip(module.main.body.block.args, io_names(module.main)[0], strict=False):
         _check(module, f"input {name!r}", argument)
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, CallOp | ConstantOp | ToVDeviceOp):
             for value in op.results:
                 _check(module, _created_by(module, op), value)

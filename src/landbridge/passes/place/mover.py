@@ -20,13 +20,16 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, If
 from landbridge.ir.main_attributes import frame_layouts, io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, set_node_name
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.passes.rewrites import rewrite
 from landbridge.shapes.physical import check_axis_separators
 
 VDeviceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 
 
+@rewrite("place.node", "a node computes on the vdevice that was requested, and its operands cross to it")
 def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
     """Give every tensor of @main the placement that ``vdevice_of_node`` returns for its call.
 
@@ -35,6 +38,7 @@ def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
     _Mover(module, vdevice_of_node).run()
 
 
+@rewrite("place.argument", "an input or output is placed where it was requested")
 def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
     """Place inputs and outputs at ``places``, by name, where a Session can bind memory of the first vdevice.
 
@@ -70,6 +74,7 @@ def _may_be_bound_in(module: IRModule, vdevice: VDeviceAttr) -> bool:
     return target.on_host or (target.form == "grid" and bool(vdevice.axis_separators))
 
 
+@rewrite("place.constant", "a constant is placed where it was requested")
 def move_constants(module: IRModule, location_of: Callable[[str], VDeviceAttr | None]) -> None:
     """Move constants to the placement that ``location_of`` returns for their symbol, if any."""
     for op in module.main.body.block.ops:
@@ -89,7 +94,7 @@ class _Mover:
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
 
     def run(self) -> None:
-        for op in list(self.block.ops):
+        for op in operations(self.block):
             if isinstance(op, bufferization.AllocTensorOp | ConstantOp | ToVDeviceOp):
                 continue
             vdevice = self.location_of(op)

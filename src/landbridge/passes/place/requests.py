@@ -15,6 +15,7 @@ from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp, viewed
 from landbridge.ir.main_attributes import io_names, set_place_requests
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 from landbridge.records import record
 from landbridge.text.did_you_mean import did_you_mean
@@ -79,7 +80,7 @@ def request_places(module: IRModule, places: Places, *, is_first: bool = True) -
         places = {glob.escape(node.name): wanted for node in _nodes(module) if (wanted := places(node)) is not None}
     if not places:
         return
-    nodes = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
+    nodes = {node_name(op) for op in all_operations(module.main) if isinstance(op, CallOp | HostCallOp)}
     inputs, outputs = io_names(module.main)
     requested: dict[str, VDeviceAttr] = {}
     for pattern, wanted in places.items():
@@ -179,7 +180,7 @@ def _number(module: IRModule, wanted: VDevice, subject: str) -> int:
 
 
 def _nodes(module: IRModule) -> Iterator[PlacedNode]:
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if not isinstance(op, CallOp | HostCallOp):
             continue
         called = op.callee_name if isinstance(op, CallOp) else op.builtin.data

@@ -12,19 +12,20 @@ from xdsl.rewriter import Rewriter
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import ForallOp, StepsOp
+from landbridge.ir.traversal import operations_of
 from landbridge.ir.types import vdevice_of
+from landbridge.passes.rewrites import rewrite
 
 Spaces = tuple[Attribute, ...]
 
 
+@rewrite("place.memory_space", "a PrimFunc takes its operands in the memory spaces that they are in")
 def match_spaces(module: IRModule) -> None:
     """Make every PrimFunc take its operands in their spaces; one called with several is cloned."""
     prims = module.prims()
     served: dict[str, Spaces] = {}
     clones: dict[tuple[str, Spaces], str] = {}
-    for op in module.main.walk():
-        if not isinstance(op, CallOp):
-            continue
+    for op in operations_of(module.main, CallOp):
         callee = op.callee_name
         spaces = tuple(_space_of(v) for v in op.operands)
         if served.setdefault(callee, spaces) == spaces:

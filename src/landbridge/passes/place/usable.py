@@ -9,6 +9,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp
 from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
+from landbridge.ir.traversal import all_operations, operations_of
 from landbridge.ir.types import vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.place.requests import Requests
@@ -21,7 +22,7 @@ def check_usable(module: IRModule, requests: Requests) -> None:
     Host code addresses only host memory; a grid addresses no scopes of rows. In a branch everything is in ordinary
     memory.
     """
-    for op in module.main.walk():
+    for op in all_operations(module.main):
         if isinstance(op, CallOp | HostCallOp):
             _check_branch(op, requests)
         if isinstance(op, CallOp):
@@ -32,10 +33,9 @@ def check_usable(module: IRModule, requests: Requests) -> None:
 
 def check_rows_usable(module: IRModule) -> None:
     """Raises PlacementError where a kernel of a grid would get memory in rows that is no image."""
-    for op in module.main.walk():
-        if isinstance(op, CallOp):
-            for value in (*op.inputs, *op.res):
-                _check_no_rows(module, op, value)
+    for op in operations_of(module.main, CallOp):
+        for value in (*op.inputs, *op.res):
+            _check_no_rows(module, op, value)
 
 
 def _check_branch(op: CallOp | HostCallOp, requests: Requests) -> None:

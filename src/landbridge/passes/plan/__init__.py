@@ -19,12 +19,14 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import set_plan_quality
+from landbridge.ir.traversal import operations
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import MemoryKind
 from landbridge.passes.plan.argument_check import check_arguments
 from landbridge.passes.plan.solution import Solution
 from landbridge.passes.plan.storages import solve
 from landbridge.passes.registry import register_pass
+from landbridge.passes.rewrites import rewrite
 
 
 @register_pass("plan")
@@ -34,9 +36,7 @@ def plan(module: IRModule) -> None:
     Raises PlacementError if a scope cannot hold what was placed in it.
     """
     block = module.main.body.block
-    for op in list(block.ops):
-        if isinstance(op, memref.AllocOp) and op.memref.first_use is None:
-            Rewriter.erase_op(op)
+    _drop_unused_buffers(block)
     for scope in scopes_of(module):
         try:
             solved = list(solve(scope))
@@ -47,6 +47,14 @@ def plan(module: IRModule) -> None:
         for allocs, solution in solved:
             put_in_storage(block, scope.kind, allocs, solution)
     check_arguments(module)
+
+
+@rewrite("plan.unused_buffer", "a buffer that nothing uses is removed")
+def _drop_unused_buffers(block: Block) -> None:
+    """Remove buffers that nothing uses."""
+    for op in operations(block):
+        if isinstance(op, memref.AllocOp) and op.memref.first_use is None:
+            Rewriter.erase_op(op)
 
 
 def put_in_storage(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: Solution) -> None:

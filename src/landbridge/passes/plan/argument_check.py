@@ -11,15 +11,14 @@ from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.memory_ops import AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import declared_vdevice, node_name
+from landbridge.ir.traversal import operations_of
 
 
 def check_arguments(module: IRModule) -> None:
     """Raises PlacementError for a kernel that writes a space of which it takes another argument, where that is not
     legal.
     """
-    for op in module.main.walk():
-        if not isinstance(op, CallOp):
-            continue
+    for op in operations_of(module.main, CallOp):
         vdevice = declared_vdevice(op)
         if vdevice is None or not has_one_tensor_per_space(module, vdevice):
             continue

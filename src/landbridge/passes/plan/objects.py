@@ -9,16 +9,28 @@ from landbridge.analysis.scopes import Alloc, Scope, round_up
 from landbridge.errors import PlanError
 from landbridge.ir.types import dtype_of, item_bytes
 from landbridge.passes.plan.solution import Solution, Storage
+from landbridge.passes.rewrites import rewrite
 from landbridge.shapes.physical import nd_bytes
 from landbridge.sizes.size import Extent, Size, expected_size, least, product
 
 
-def in_objects(scope: Scope) -> Iterator[Storage]:
-    """Yields one storage for each object of device memory that the scope needs, with the buffers that use it.
+def has_open_extents(scope: Scope) -> bool:
+    """Returns whether a run decides extents of buffers of ``scope``."""
+    return any(isinstance(extent, Size) for alloc in scope.allocs for extent in alloc.extents)
+
+
+@rewrite("plan.objects", "buffers of memory of more dimensions share whole objects")
+def in_objects(scope: Scope) -> Iterator[Storage] | None:
+    """Returns one storage for each object of device memory that the scope needs, with the buffers that use it; None
+    for memory of fewer than three dimensions, and where a run decides extents.
 
     Buffers whose lives do not overlap may share an object; each begins at byte 0 of it. Raises PlanError if the objects
     take more than the scope's free bytes.
     """
+    return None if scope.kind.ndim < 3 or has_open_extents(scope) else _objects(scope)
+
+
+def _objects(scope: Scope) -> Iterator[Storage]:
     requests = [
         planner.ObjectRequest(
             name,
@@ -38,12 +50,16 @@ def in_objects(scope: Scope) -> Iterator[Storage]:
         yield users, Solution(nbytes, (0,) * len(users), nbytes, True, shape, dtype)
 
 
-def in_open_objects(scope: Scope) -> Iterator[Storage]:
-    """Yields one storage for each space of rows or images that the scope needs, of which a run decides extents.
+@rewrite("plan.open_objects", "buffers of open sizes share objects of equal extents")
+def in_open_objects(scope: Scope) -> list[Storage] | None:
+    """Returns one storage for each space of rows or images that the scope needs, of which a run decides extents; None
+    for flat memory, and where a run decides none.
 
     Buffers of the same extents and dtype whose lives do not overlap share one. Whether all fit is known when a size is
     bound.
     """
+    if scope.kind.ndim == 1 or not has_open_extents(scope):
+        return None
     spaces: list[list[Alloc]] = []
     for alloc in sorted(scope.allocs, key=lambda each: each.life.first):
         for space in spaces:
@@ -54,18 +70,28 @@ def in_open_objects(scope: Scope) -> Iterator[Storage]:
                 break
         else:
             spaces.append([alloc])
+    found: list[Storage] = []
     for users in spaces:
         extents, ty = users[0].extents, users[0].op.memref.type
         nbytes = product((*extents, item_bytes(ty)))
-        yield users, Solution(nbytes, (0,) * len(users), least(nbytes), False, extents, dtype_of(ty))
+        found.append((users, Solution(nbytes, (0,) * len(users), least(nbytes), False, extents, dtype_of(ty))))
+    return found
 
 
-def in_spaces(scope: Scope) -> Iterator[Storage]:
-    """Yields one flat storage for each space that the scope needs, with the buffers that use it one after the other.
+@rewrite("plan.spaces", "buffers get storages that hold one of them at a time")
+def in_spaces(scope: Scope) -> Iterator[Storage] | None:
+    """Returns one flat storage for each space that the scope needs, with the buffers that use it one after the other;
+    None unless a launch takes no space twice.
 
     Buffers whose size a run decides share a space with buffers of the same size alone. Raises PlanError if the spaces
     take more than the scope's free bytes, or one more than the largest allocation.
     """
+    if not scope.kind.one_tensor_per_space or scope.kind.ndim != 1:
+        return None
+    return _spaces(scope)
+
+
+def _spaces(scope: Scope) -> Iterator[Storage]:
     kind = scope.kind
     requests: dict[Extent | None, list[planner.ObjectRequest]] = {}
     for name, alloc in zip(scope.names, scope.allocs, strict=True):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from landbridge import planner
 from landbridge.analysis.scopes import Alloc, Scope, round_up
-from landbridge.errors import PlanError
+from landbridge.errors import CompileError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import item_bytes
-from landbridge.passes.plan.objects import in_objects, in_open_objects, in_spaces
+from landbridge.passes.plan.objects import has_open_extents, in_objects, in_open_objects, in_spaces
 from landbridge.passes.plan.solution import Solution, Storage
+from landbridge.passes.rewrites import rewrite
 from landbridge.sizes.size import Size, at_least, expected_size, least
 
 
@@ -28,20 +29,23 @@ def solve(scope: Scope) -> Iterator[Storage]:
         )
     if not scope.allocs:
         return
-    if scope.kind.one_tensor_per_space and scope.kind.ndim == 1:
-        yield from in_spaces(scope)
-    elif scope.kind.ndim == 1:
-        yield scope.allocs, _in_bytes(scope)
-    elif any(isinstance(extent, Size) for alloc in scope.allocs for extent in alloc.extents):
-        yield from in_open_objects(scope)
-    elif scope.kind.ndim == 2:
-        yield from _in_rows(scope)
-    else:
-        yield from in_objects(scope)
+    for strategy in STRATEGIES:
+        storages = strategy(scope)
+        if storages is not None:
+            yield from storages
+            return
+    raise CompileError(
+        f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r}: no rule plans its memory of {scope.kind.ndim} "
+        "dimensions; enable the rewrites of the pass 'plan'"
+    )
 
 
-def _in_bytes(scope: Scope) -> Solution:
+@rewrite("plan.bytes", "buffers of flat memory get byte offsets in one storage")
+def in_bytes(scope: Scope) -> list[Storage] | None:
+    """Returns one storage for a flat scope, with every buffer at a byte offset; None for memory of more dimensions."""
     kind = scope.kind
+    if kind.ndim != 1:
+        return None
     # Tensors share no granule of barriers or copies: those for one would affect the other.
     granule = max(kind.coherence_granule, kind.copy_granule)
     alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
@@ -53,19 +57,19 @@ def _in_bytes(scope: Scope) -> Solution:
         for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
     if is_open:
-        buffers = _prepared_first(buffers, [_is_prepared(alloc) for alloc in scope.allocs])
+        buffers = _prepared_first(buffers, [_is_prepared(alloc) for alloc in scope.allocs]) or buffers
     found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
-    offsets = tuple(found.offsets[name] for name in scope.names)
-    if is_open:
-        open_offsets, end = planner.supported(buffers, offsets, sizes)
-        return Solution(round_up(end, kind.size_multiple), tuple(open_offsets), found.lower_bound, found.proved_optimal)
-    return Solution(round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
+    chosen = [found.offsets[name] for name in scope.names]
+    offsets, end = planner.supported(buffers, chosen, sizes) if is_open else (chosen, found.peak)
+    nbytes = round_up(end, kind.size_multiple)
+    return [(scope.allocs, Solution(nbytes, tuple(offsets), found.lower_bound, found.proved_optimal))]
 
 
 def _is_prepared(alloc: Alloc) -> bool:
     return any(isinstance(use.operation, PreparedOp) for use in alloc.op.memref.uses)
 
 
+@rewrite("plan.prepared_first", "what is prepared once begins a storage of open size")
 def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
     """Returns ``buffers`` with the ``prepared`` ones pinned from offset 0 on, one after the other.
 
@@ -91,19 +95,22 @@ def _check_each(scope: Scope) -> None:
             )
 
 
-def _in_rows(scope: Scope) -> list[Storage]:
-    """Returns the storages of whole rows for a memory of two dimensions; raises PlanError if they do not fit.
+@rewrite("plan.rows", "buffers of memory of rows get whole rows of one storage")
+def in_rows(scope: Scope) -> list[Storage] | None:
+    """Returns storages of whole rows for a memory of two dimensions and known extents, else None; raises PlanError if
+    they do not fit.
 
     Takes the smaller of two choices in bytes: one storage whose rows are as wide as the widest buffer, or one storage
     for each row width.
     """
+    if scope.kind.ndim != 2 or has_open_extents(scope):
+        return None
     of_width: dict[int, list[int]] = {}
     for number, alloc in enumerate(scope.allocs):
         width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
         of_width.setdefault(round_up(width, scope.kind.row_alignment), []).append(number)
-    separate = [_rows(scope, members, width) for width, members in of_width.items()]
     together = [_rows(scope, list(range(len(scope.allocs))), max(of_width))]
-    best = min(together, separate, key=_nbytes)
+    best = min(together, _by_width(scope, of_width) or together, key=_nbytes)
     free = _least(scope.free, None if len(best) > 1 else scope.kind.max_bytes)
     if free is not None and _nbytes(best) > free:
         rows = ", ".join(f"{found.shape[0]} rows of {found.shape[1]} bytes" for _, found in best)
@@ -112,6 +119,12 @@ def _in_rows(scope: Scope) -> list[Storage]:
             "compile for smaller shapes"
         )
     return best
+
+
+@rewrite("plan.row_widths", "buffers of rows get a storage for each width where that is smaller")
+def _by_width(scope: Scope, of_width: Mapping[int, Sequence[int]]) -> list[Storage]:
+    """Returns one storage for each width of rows; ``of_width`` has the numbers of the buffers of each."""
+    return [_rows(scope, members, width) for width, members in of_width.items()]
 
 
 def _nbytes(storages: Sequence[Storage]) -> int:
@@ -135,6 +148,10 @@ def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
         proved_optimal=found.peak == found.lower_bound,
         shape=(found.peak, width),
     )
+
+
+#: The rules that plan a scope: the first that returns storages does.
+STRATEGIES = (in_spaces, in_bytes, in_open_objects, in_rows, in_objects)
 
 
 def _least(*limits: int | None) -> int | None:

@@ -39,6 +39,8 @@ class NodeFacts:
         self._subject = f"{node.domain or 'ai.onnx'}.{node.op_type} node {name!r}"
         self._inputs, self._attributes = inputs, attribute_values(node)
         self._declared = declared or {}
+        #: Inputs whose elements were read.
+        self.reads: list[np.ndarray[Any, Any]] = []
         #: Arrays that the body reads by name.
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.outputs, self.wanted = len(wanted), frozenset(wanted)
@@ -79,6 +81,7 @@ class NodeFacts:
         value = self._inputs[name]
         if not isinstance(value, np.ndarray) or value.dtype == object:
             raise self.unsupported(f"{name} is computed when the model runs; make it a constant")
+        self.reads.append(value)
         return value
 
     def array(self, name: str, value: np.ndarray[Any, Any]) -> str:

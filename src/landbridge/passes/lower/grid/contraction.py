@@ -19,6 +19,8 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity, sums_up
+from landbridge.passes.lower.cost import SUM_ORDER
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.passes.lower.grid.launch import (
     Launcher,
     WorkItem,
@@ -28,12 +30,10 @@ from landbridge.passes.lower.grid.launch import (
     local_memory,
     usual_threads,
 )
-from landbridge.passes.lower.grid.points import USUAL_SIZE
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
-from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv, never_below, product
 
@@ -87,7 +87,7 @@ class _Parts:
         """Launch a work-item for each sum: it adds the parts in order and runs the stages after it."""
         count, main = product(self.extents), nest.reduction
         assert main is not None
-        size = usual_threads(count, USUAL_SIZE, launcher.limits)
+        size = usual_threads(count, WORKGROUPS.default_size, launcher.limits)
         element = main.writes[0].element
 
         def body(code: Code, item: WorkItem) -> None:
@@ -180,17 +180,17 @@ class _Tile:
 
         count, main = t.m_block * t.n_block, self._main
         length = self._depth if parts is None else span
-        if not sums_up(main) or never_below(length) <= 2 * BLOCK:
+        if not sums_up(main) or never_below(length) <= 2 * SUM_ORDER.chain_terms:
             self._finish(code.loop(first, last, t.depth, [init] * count, chunk))
             return
         zeros = [code.constant(identity("arith.addf", element), element)] * count
 
         def block(k: SSAValue, totals: list[SSAValue]) -> Sequence[SSAValue]:
-            stop = code.minimum(code.add(k, BLOCK), last)
+            stop = code.minimum(code.add(k, SUM_ORDER.chain_terms), last)
             sums = code.loop(k, stop, t.depth, zeros, chunk)
             return [fold(code, main, a, b) for a, b in zip(totals, sums, strict=True)]
 
-        self._finish(code.loop(first, last, BLOCK, [init] * count, block))
+        self._finish(code.loop(first, last, SUM_ORDER.chain_terms, [init] * count, block))
 
     def _stage(self, number: int, dims: tuple[int, ...], start: Index, width: int) -> _Staged:
         """Divide the copying of an operand: adjacent work-items copy adjacent elements. All sizes are powers of two."""

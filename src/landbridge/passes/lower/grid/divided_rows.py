@@ -9,22 +9,18 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity
+from landbridge.passes.lower.grid.cost import DIVIDED_REDUCTIONS, WORKGROUPS
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, power_of_two
-from landbridge.passes.lower.grid.row_groups import MAX_SIZE, Row, RowNest
+from landbridge.passes.lower.grid.row_groups import Row, RowNest
 from landbridge.sizes.size import Extent, ceildiv, expected_size, product
 from landbridge.targets.grid import GridLimits
-
-#: The number of work-items that saturate the memory bandwidth of a GPU core, with one read in flight each.
-BUSY_MEMORY = 2048
-#: The fewest iterations of a work-item of a part: fewer take no longer than another launch.
-MIN_EACH = 32
 
 
 def parts_of(row: RowNest, points: Extent, limits: GridLimits) -> int:
     """Returns into how many parts the reductions of ``points`` are split to occupy a device's cores; 1 is no split."""
-    size = power_of_two(MAX_SIZE, limits.workgroup_size)
-    wanted = BUSY_MEMORY * limits.cores // (max(expected_size(points), 1) * size)
-    return max(1, min(wanted, expected_size(row.length) // (MIN_EACH * size)))
+    size = power_of_two(WORKGROUPS.largest_size, limits.workgroup_size)
+    wanted = DIVIDED_REDUCTIONS.items_of_a_core * limits.cores // (max(expected_size(points), 1) * size)
+    return max(1, min(wanted, expected_size(row.length) // (DIVIDED_REDUCTIONS.iterations * size)))
 
 
 def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Mapping[SSAValue, SSAValue]) -> None:
@@ -34,7 +30,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
     assert main is not None
     element, combine = main.writes[0].element, combiner(main)
     assert combine is not None
-    size = power_of_two(MAX_SIZE, launcher.limits.workgroup_size)
+    size = power_of_two(WORKGROUPS.largest_size, launcher.limits.workgroup_size)
     span = ceildiv(row.length, parts)
     partials = launcher.scratch(element, points * parts)
 
@@ -50,7 +46,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
         one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, partials, item.group))
 
     launcher.launch(points * parts, size, reduce)
-    few = power_of_two(min(parts, MAX_SIZE), launcher.limits.workgroup_size)
+    few = power_of_two(min(parts, WORKGROUPS.largest_size), launcher.limits.workgroup_size)
 
     def combine_parts(code: Code, item: WorkItem) -> None:
         begin = code.mul(item.group, parts)

@@ -13,9 +13,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.passes.lower.grid.cpu_tasks import core_vector_unit
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, power_of_two
-from landbridge.passes.lower.grid.row_groups import MAX_SIZE, Row, RowNest
+from landbridge.passes.lower.grid.row_groups import Row, RowNest
 from landbridge.passes.lower.grid.separate_rows import separate_rows
 from landbridge.passes.lower.grid.update_columns import column_launch
 from landbridge.passes.lower.iterations import emit_iterations, emit_iterations_of, emit_sections
@@ -48,7 +49,7 @@ def iterations_launch(launcher: Launcher, prim: PrimView, buffers: Mapping[SSAVa
     if not every:
         return
     widest = max(expected_size(row.width) for row in every)
-    size = power_of_two(min(widest, MAX_SIZE), launcher.limits.workgroup_size)
+    size = power_of_two(min(widest, WORKGROUPS.largest_size), launcher.limits.workgroup_size)
 
     def group(code: Code, item: WorkItem) -> None:
         trees: dict[Attribute, SSAValue] = {}

@@ -15,15 +15,13 @@ from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.length_ops import has_lengths, reserved
 from landbridge.ir.types import GLOBAL, extents_attr, nbytes_of
 from landbridge.passes.lower.code import INDEX, Code, Index
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, largest, never_below
 from landbridge.targets.grid import GridLimits
 
 #: The scope of memory that the work-items of a workgroup share.
 LOCAL = "local"
-#: How many workgroups share the work whose amount a length decides: on a CPU for each core, as each costs time even
-#: without work; on a GPU in all.
-_GROUPS_OF_A_CORE, _GROUPS_OF_A_GPU = 4, 1024
 _X, _Y = gpu.DimensionAttr(gpu.DimensionEnum.X), gpu.DimensionAttr(gpu.DimensionEnum.Y)
 
 
@@ -86,7 +84,7 @@ class Launcher:
     def sharers(self, groups: Extent) -> int:
         """Returns how many workgroups share the work of ``groups``, which depend on a length."""
         is_cpu = self.limits.core_vectors or not self.limits.local_is_faster
-        most = self.limits.cores * _GROUPS_OF_A_CORE if is_cpu else _GROUPS_OF_A_GPU
+        most = self.limits.cores * WORKGROUPS.of_a_core if is_cpu else WORKGROUPS.of_a_gpu
         return max(1, min(never_below(reserved(groups)), most, self.limits.workgroups))
 
     def _spread(self, groups: Extent) -> tuple[Extent, Extent]:

@@ -15,8 +15,9 @@ from xdsl.ir import SSAValue
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, each_item, is_multiple, usual_threads
-from landbridge.passes.lower.grid.points import USUAL_SIZE, point_launch
+from landbridge.passes.lower.grid.points import point_launch
 from landbridge.passes.lower.image_memory import copy_pixel, is_image
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
@@ -136,7 +137,7 @@ def make_image(launcher: Launcher, source: SSAValue, image: SSAValue) -> None:
 
 def _each(launcher: Launcher, count: Extent, one: Callable[[Code, SSAValue], None]) -> None:
     """Launch a work-item for each number under ``count``, which runs ``one(code, number)``."""
-    size = usual_threads(count, USUAL_SIZE, launcher.limits)
+    size = usual_threads(count, WORKGROUPS.default_size, launcher.limits)
 
     def body(code: Code, item: WorkItem) -> None:
         each_item(code, item, size, count, lambda number: one(code, code.value(number)))

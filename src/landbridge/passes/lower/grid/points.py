@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, each_item, usual_threads
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.sizes.size import ceildiv, product
-
-#: The default size of a workgroup: enough to fill the vector units of any device.
-USUAL_SIZE = 128
 
 
 def point_launch(launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
@@ -22,7 +20,7 @@ def point_launch(launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAV
     sched = serial(nest)
     extents = [nest.dims[d].extent for d in sched.outer]
     count = product(extents)
-    size = usual_threads(count, USUAL_SIZE, launcher.limits)
+    size = usual_threads(count, WORKGROUPS.default_size, launcher.limits)
 
     def body(code: Code, item: WorkItem) -> None:
         def point(number: Index) -> None:

@@ -17,6 +17,8 @@ from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity, sums_up
+from landbridge.passes.lower.cost import SUM_ORDER
+from landbridge.passes.lower.grid.cost import WORKGROUP_ROWS, WORKGROUPS
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, local_memory, power_of_two
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.nest_emitter import NestEmitter
@@ -24,18 +26,8 @@ from landbridge.passes.lower.prefix import shrink
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
-from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least, expected_size, never_below, product
-
-#: The most points of a nest, in a row, that the whole workgroup reduces one after the other.
-FEW_POINTS = 8
-#: The shortest reduction that work-items share.
-MIN_SHARED = 32
-MAX_SIZE = 256
-#: The fewest work-items that share a reduction which may be too long for one. More take longer where it is short after
-#: all; so many reduce a million elements on llvmpipe.
-FEWEST_SHARERS = 16
 
 
 @record(frozen=True)
@@ -72,8 +64,8 @@ class RowNest:
             main is not None
             and len(main.writes) == 1
             and combiner(main) is not None
-            and expected_size(self.points) <= FEW_POINTS
-            and (expected_size(self.length) >= MIN_SHARED or self.is_too_long)
+            and expected_size(self.points) <= WORKGROUP_ROWS.few_points
+            and (expected_size(self.length) >= WORKGROUP_ROWS.shared_reduction or self.is_too_long)
         )
 
     @property
@@ -106,9 +98,10 @@ def row_launch(
     first = rows[0]
     extents = [first.nest.dims[d].extent for d in first.bound]
     widest = max(
-        max(FEWEST_SHARERS, expected_size(row.width)) if row.is_too_long else expected_size(row.width) for row in rows
+        max(WORKGROUP_ROWS.sharers, expected_size(row.width)) if row.is_too_long else expected_size(row.width)
+        for row in rows
     )
-    size = power_of_two(min(widest, MAX_SIZE), launcher.limits.workgroup_size)
+    size = power_of_two(min(widest, WORKGROUPS.largest_size), launcher.limits.workgroup_size)
 
     def body(code: Code, item: WorkItem) -> None:
         memory = dict(buffers)
@@ -134,7 +127,7 @@ def local_temporaries(temporaries: Sequence[SSAValue], rows: Extent, available: 
     ``rows`` is the number of rows of each temporary, ``available`` the local memory of a workgroup in bytes.
     """
     found: dict[SSAValue, int] = {}
-    left = available - MAX_SIZE * 8  # for partial results
+    left = available - WORKGROUPS.largest_size * 8  # for partial results
     for t in sorted(temporaries, key=lambda t: expected_size(element_count(shape_of(t.type))) * item_bytes(t.type)):
         count = _quotient(element_count(shape_of(t.type)), rows)
         if count is None:
@@ -289,18 +282,19 @@ class Row:
             return values
 
         end = row.length if last is None else last
-        if not sums_up(main) or never_below(row.length if most is None else most) <= 2 * BLOCK * self._size:
+        length = never_below(row.length if most is None else most)
+        if not sums_up(main) or length <= 2 * SUM_ORDER.chain_terms * self._size:
             (value,) = self._share(first, end, [start], iteration)
             return value
 
         def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            stop = code.minimum(code.add(k, BLOCK * self._size), end)
+            stop = code.minimum(code.add(k, SUM_ORDER.chain_terms * self._size), end)
             if isinstance(end, int):
                 return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], iteration)[0])]
             return [fold(code, main, carried[0], self._share(k, stop, [start], iteration)[0])]
 
         begin = code.add(self._thread, first) if isinstance(end, int) else first
-        (value,) = code.loop(begin, end, BLOCK * self._size, [start], block)
+        (value,) = code.loop(begin, end, SUM_ORDER.chain_terms * self._size, [start], block)
         return value
 
     def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:

@@ -17,6 +17,7 @@ from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.extents_operand import EXTENTS_TYPE, open_extents, set_word_count
 from landbridge.passes.lower.grid.contraction import contraction_launch
+from landbridge.passes.lower.grid.cost import WORKGROUP_ROWS
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.divided_rows import divided_row_launch, parts_of
 from landbridge.passes.lower.grid.iterations import iterations_launch
@@ -34,15 +35,6 @@ from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.sizes.size import expected_size, product
 from landbridge.targets.grid import GridLimits
-
-#: The narrowest row for which a workgroup per row pays, where there are more than a few rows.
-MIN_WIDTH = 16
-FEW_ROWS = 256
-#: The most operations of a row that one workgroup runs alone, where there are few rows.
-MAX_ROW_WORK = 1 << 18
-#: A workgroup shares reductions of at least this length if there are at most so many points.
-MIN_LONG = 128
-MANY_POINTS = 1 << 14
 
 
 def lower_grid(function: func.FuncOp, limits: GridLimits, by_points: bool = False) -> func.FuncOp:
@@ -123,7 +115,8 @@ def _row_by_row(
     rows = prefix_rows(nests, length, set(local), _alone(launcher.limits, Fraction(1, 2)))
     width, few = max(expected_size(r.width) for r in rows), expected_size(count)
     work = sum(expected_size(r.points * r.length) for r in rows)
-    if (width < MIN_WIDTH and few > FEW_ROWS) or (work > MAX_ROW_WORK and few < FEW_ROWS):
+    are_narrow, are_few = width < WORKGROUP_ROWS.width, few < WORKGROUP_ROWS.few_rows
+    if (are_narrow and few > WORKGROUP_ROWS.few_rows) or (are_few and work > WORKGROUP_ROWS.operations):
         return False
     _scratch(launcher, [t for t in prim.temporaries if t not in local], nests, buffers)
     row_launch(launcher, rows, local, buffers)
@@ -153,8 +146,8 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
             return
     row = RowNest(nest, serial(nest).outer, _alone(launcher.limits, Fraction(7, 8)))
     points = product(nest.dims[d].extent for d in row.bound)
-    is_long = expected_size(row.length) >= MIN_LONG or row.is_too_long
-    if row.shared and is_long and expected_size(points) <= MANY_POINTS:
+    is_long = expected_size(row.length) >= WORKGROUP_ROWS.long_reduction or row.is_too_long
+    if row.shared and is_long and expected_size(points) <= WORKGROUP_ROWS.many_points:
         parts = parts_of(row, points, launcher.limits)
         if parts > 1:
             divided_row_launch(launcher, row, parts, buffers)

@@ -10,22 +10,12 @@ from xdsl.dialects import linalg, memref
 
 from landbridge.ir.types import item_bytes
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.grid.cost import CONTRACTIONS
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.serial import by_stride
 from landbridge.records import record
 from landbridge.sizes.size import expected_size, product
 from landbridge.targets.grid import GridLimits
-
-#: The fewest rows, columns or iterations of a contraction: fewer leave most of a tile empty.
-MIN_EXTENT = 8
-#: The number of work-items that occupies a core of a GPU; smaller tiles are taken to reach it.
-BUSY = 512
-#: The numbers of parts that the iterations of a contraction may be split into, one per workgroup, and the fewest
-#: iterations of a part.
-SPLITS = (1, 2, 4, 8, 16)
-MIN_SPLIT = 64
-#: The cost of the launch that adds the parts up, in multiply-adds of one core: a few microseconds.
-LAUNCH = 500_000
 
 
 @record(frozen=True)
@@ -80,9 +70,9 @@ def find_contraction(nest: Nest) -> Contraction | None:
 
     The caller has simplified ``nest``. A contraction has one reduction with a constant initial value. Two of its
     operands depend on all reduction loops, each also on a parallel loop that the other does not depend on; no other
-    operand depends on a reduction loop. M, N and K must each have at least ``MIN_EXTENT`` iterations, at the expected
-    sizes. M is the side with the shorter stride in the result, so that work-items that are adjacent along M write
-    adjacent elements.
+    operand depends on a reduction loop. M, N and K must each have at least ``CONTRACTIONS.extent`` iterations, at
+    the expected sizes. M is the side with the shorter stride in the result, so that work-items that are adjacent
+    along M write adjacent elements.
     """
     main = nest.reduction
     if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
@@ -110,7 +100,7 @@ def find_contraction(nest: Nest) -> Contraction | None:
         by_stride(batch, write), by_stride(m, write), by_stride(n, write), by_stride(reductions, read), x, y
     )
     extents = [expected_size(product(nest.dims[d].extent for d in dims)) for dims in (found.m, found.n, found.k)]
-    return found if min(extents) >= MIN_EXTENT else None
+    return found if min(extents) >= CONTRACTIONS.extent else None
 
 
 def _used(a: ElementAccess, dims: int) -> set[int]:
@@ -134,12 +124,13 @@ def choose_tiles(
     wider than the result. Where results are few and sums long, these are divided if ``divisible``.
     """
     scalars = limits.vector_registers * limits.vector_bits // 32  # scalars that a work-item holds in registers
-    few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
-    splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
+    # A work-item for each result would leave the device idle.
+    few = divisible and batch * m * n < CONTRACTIONS.items_of_a_core * limits.cores
+    splits = [s for s in CONTRACTIONS.splits if s == 1 or (few and k >= s * CONTRACTIONS.iterations_of_a_part)]
     options = []
-    for m_threads, n_threads in ((16, 16), (32, 8), (16, 8), (8, 8)):
-        for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
-            tiles = Tiles(m_threads, n_threads, *block, 16)
+    for m_threads, n_threads in CONTRACTIONS.threads:
+        for block in CONTRACTIONS.blocks:
+            tiles = Tiles(m_threads, n_threads, *block, CONTRACTIONS.depth)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
             if fits and math.prod(block) <= scalars:
                 options += [replace(tiles, splits=s) for s in splits]
@@ -153,9 +144,10 @@ def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
     If sums are divided, the time to add up their parts is included.
     """
     groups = -(-m // t.m) * -(-n // t.n) * batch
-    loads = 1 + 1.5 * (1 / t.m_block + 1 / t.n_block) + 8 / t.m + 8 / t.n
-    busy = min(1.0, groups * t.splits * t.size / (BUSY * cores))
-    adding = LAUNCH * cores + 2 * m * n * batch * (t.splits + 1) if t.splits > 1 else 0
+    local, memory = CONTRACTIONS.local_load, CONTRACTIONS.global_load
+    loads = 1 + local * (1 / t.m_block + 1 / t.n_block) + memory / t.m + memory / t.n
+    busy = min(1.0, groups * t.splits * t.size / (CONTRACTIONS.items_of_a_core * cores))
+    adding = CONTRACTIONS.launch * cores + 2 * m * n * batch * (t.splits + 1) if t.splits > 1 else 0
     return groups * t.m * t.n * k * loads / busy + adding
 
 

@@ -16,8 +16,8 @@ from xdsl.ir import SSAValue
 from landbridge.ir.prim_ops import StepsOp
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.grid.cost import WORKGROUPS
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem
-from landbridge.passes.lower.grid.points import USUAL_SIZE
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
@@ -42,7 +42,7 @@ def column_launch(launcher: Launcher, prim: PrimView, buffers: Mapping[SSAValue,
     if any(isinstance(extent, Size) for extent in extents):
         return False  # how many columns there are is not known
     count = math.prod(extents)
-    size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
+    size = min(count, WORKGROUPS.default_size, launcher.limits.workgroup_size)
     memory = dict(buffers) | dict(zip(steps.body.block.args, [buffers[b] for b in steps.buffers], strict=True))
 
     def body(code: Code, item: WorkItem) -> None:

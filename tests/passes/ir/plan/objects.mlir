@@ -1,0 +1,155 @@
+// plan.objects lets buffers of memory of three dimensions share whole objects, such as images.
+
+!r = memref<4x8xf32, #lb.space<"global.rows", [1]>>
+!g = memref<4x8xf32, "global">
+!i = memref<2x2x4xf32, #lb.space<"global.images", [1, 2]>>
+!gi = memref<2x2x4xf32, "global">
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// ---- buffers that are not in use together share an image
+// target npu: {"kind": "llvm", "memory": [{"scope": "global", "host_access": "read_write", "coherent": true}, {"scope": "global.images", "host_access": "read_write", "coherent": true, "ndim": 3}]}
+func.func @load(%x: !gi, %y: !i) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !gi) outs(%y : !i) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @double(%x: !i, %y: !i) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !i) outs(%y : !i) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @store(%x: !i, %y: !gi) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !i) outs(%y : !gi) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !gi, %y: !gi) {
+  %a = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.images", [1, 2]>, node = "a"} : !i
+  %b = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.images", [1, 2]>, node = "b"} : !i
+  %c = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.images", [1, 2]>, node = "c"} : !i
+  "lb.call"(%x, %a) {callee = @load, operandSegmentSizes = array<i32: 1, 1>} : (!gi, !i) -> ()
+  "lb.call"(%a, %b) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!i, !i) -> ()
+  "lb.call"(%b, %c) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!i, !i) -> ()
+  "lb.call"(%c, %y) {callee = @store, operandSegmentSizes = array<i32: 1, 1>} : (!i, !gi) -> ()
+  func.return
+}
+// becomes
+func.func @load(%x: !gi, %y: !i) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !gi) outs(%y : !i) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @double(%x: !i, %y: !i) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !i) outs(%y : !i) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @store(%x: !i, %y: !gi) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : !i) outs(%y : !gi) attrs = {lb.extents = [2 : i64, 2 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !gi, %y: !gi) {
+  %0 = "lb.alloc_storage"() {nbytes = 64 : i64, alignment = 64 : i64, vdevice = #lb.vdevice<0, "global.images">, shape = [2 : i64, 2 : i64, 4 : i64], dtype = "float32", lb.lower_bound = 64 : i64, lb.proved_optimal = true} : () -> !lb.storage
+  %1 = "lb.alloc_storage"() {nbytes = 64 : i64, alignment = 64 : i64, vdevice = #lb.vdevice<0, "global.images">, shape = [2 : i64, 2 : i64, 4 : i64], dtype = "float32", lb.lower_bound = 64 : i64, lb.proved_optimal = true} : () -> !lb.storage
+  %a = "lb.alloc_tensor"(%1) {offset = 0 : i64, node = "a"} : (!lb.storage) -> !i
+  %b = "lb.alloc_tensor"(%0) {offset = 0 : i64, node = "b"} : (!lb.storage) -> !i
+  %c = "lb.alloc_tensor"(%1) {offset = 0 : i64, node = "c"} : (!lb.storage) -> !i
+  "lb.call"(%x, %a) {callee = @load, operandSegmentSizes = array<i32: 1, 1>} : (!gi, !i) -> ()
+  "lb.call"(%a, %b) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!i, !i) -> ()
+  "lb.call"(%b, %c) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!i, !i) -> ()
+  "lb.call"(%c, %y) {callee = @store, operandSegmentSizes = array<i32: 1, 1>} : (!i, !gi) -> ()
+  func.return
+}
+
+// ---- not in memory of rows, which has rows of one storage
+// target npu: {"kind": "llvm", "memory": [{"scope": "global", "host_access": "read_write", "coherent": true}, {"scope": "global.rows", "host_access": "read_write", "coherent": true, "ndim": 2, "row_alignment": 32}]}
+func.func @load(%x: !g, %y: !r) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !g) outs(%y : !r) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @double(%x: !r, %y: !r) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !r) outs(%y : !r) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @store(%x: !r, %y: !g) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !r) outs(%y : !g) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !g, %y: !g) {
+  %a = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.rows", [1]>, node = "a"} : !r
+  %b = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.rows", [1]>, node = "b"} : !r
+  %c = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global.rows", [1]>, node = "c"} : !r
+  "lb.call"(%x, %a) {callee = @load, operandSegmentSizes = array<i32: 1, 1>} : (!g, !r) -> ()
+  "lb.call"(%a, %b) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!r, !r) -> ()
+  "lb.call"(%b, %c) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!r, !r) -> ()
+  "lb.call"(%c, %y) {callee = @store, operandSegmentSizes = array<i32: 1, 1>} : (!r, !g) -> ()
+  func.return
+}
+// becomes
+func.func @load(%x: !g, %y: !r) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !g) outs(%y : !r) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @double(%x: !r, %y: !r) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !r) outs(%y : !r) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @store(%x: !r, %y: !g) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !r) outs(%y : !g) attrs = {lb.extents = [4 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.addf %a, %a : f32
+    linalg.yield %r : f32
+  }
+  func.return
+}
+func.func @main(%x: !g, %y: !g) {
+  %0 = "lb.alloc_storage"() {nbytes = 256 : i64, alignment = 64 : i64, vdevice = #lb.vdevice<0, "global.rows">, shape = [8 : i64, 32 : i64], dtype = "uint8", lb.lower_bound = 256 : i64, lb.proved_optimal = true} : () -> !lb.storage
+  %a = "lb.alloc_tensor"(%0) {offset = 0 : i64, node = "a"} : (!lb.storage) -> !r
+  %b = "lb.alloc_tensor"(%0) {offset = 128 : i64, node = "b"} : (!lb.storage) -> !r
+  %c = "lb.alloc_tensor"(%0) {offset = 0 : i64, node = "c"} : (!lb.storage) -> !r
+  "lb.call"(%x, %a) {callee = @load, operandSegmentSizes = array<i32: 1, 1>} : (!g, !r) -> ()
+  "lb.call"(%a, %b) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!r, !r) -> ()
+  "lb.call"(%b, %c) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!r, !r) -> ()
+  "lb.call"(%c, %y) {callee = @store, operandSegmentSizes = array<i32: 1, 1>} : (!r, !g) -> ()
+  func.return
+}
