@@ -5,7 +5,7 @@ chrt -f 30 taskset -c 1 python benchmarks/open_sizes.py [--rounds 7] [--before F
 Processes of each runtime alternate; each loads one model and runs it on one thread, at sizes that are new, then known.
 Times are those of the processor; memory is what the process grows by between the load and the end of the first visits,
 mapped weights included. ``--before`` names a folder with another version of the package, such as ``src`` of another
-checkout, which reads the same files. Our modules are byte code before, as an installer leaves them.
+checkout, which compiles its own files. Our modules are byte code before, as an installer leaves them.
 """
 
 from __future__ import annotations
@@ -146,12 +146,18 @@ def rows_of(kind: str, found: list[dict[str, Any]]) -> dict[str, float]:
     )
 
 
-def measured(kind: str, ours: Path, model: Path, before: str | None, rounds: int) -> list[Sequence[object]]:
-    """Rows of the table."""
+def compiled_by(package: str, model: Path, file: Path) -> None:
+    """Writes the program of ``model`` to ``file``, as the ``package`` compiles it."""
+    code = "import sys, landbridge as lb; lb.compile(sys.argv[1]).save(sys.argv[2])"
+    subprocess.run([sys.executable, "-c", code, model, file], check=True, env=os.environ | {"PYTHONPATH": package})
+
+
+def measured(kind: str, folder: Path, model: Path, before: str | None, rounds: int) -> list[Sequence[object]]:
+    """Rows of the table; programs are in ``folder``."""
     package = str(ROOT / "src")
-    sides = [("now", "landbridge", ours, package), ("onnxruntime", "onnxruntime", model, package)]
+    sides = [("now", "landbridge", folder / "now.lbx", package), ("onnxruntime", "onnxruntime", model, package)]
     if before is not None:
-        sides.insert(0, ("before", "landbridge", ours, before))
+        sides.insert(0, ("before", "landbridge", folder / "before.lbx", before))
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in range(rounds):
         for side, runtime, file, path in sides:
@@ -183,8 +189,6 @@ def main() -> None:
     from tests.session import exported_decoders
     from wheel_models import PP_OCR, RECOGNIZE, wheel_model
 
-    import landbridge as lb
-
     for folder in (ROOT / "src", *([Path(arguments.before)] if arguments.before else [])):
         compileall.compile_dir(folder, quiet=1)
     recognizer = wheel_model(PP_OCR, RECOGNIZE)
@@ -193,10 +197,11 @@ def main() -> None:
         decoder, exported_decoders.LAYERS = Path(folder) / "decoder.onnx", LAYERS
         onnx.save(exported_decoders.optimum(), decoder)
         for model, kinds in ((recognizer, list(WIDTHS)), (decoder, ["decoder"])):
-            ours = Path(folder) / f"{model.stem}.lbx"
-            lb.compile(model).save(ours)
+            compiled_by(str(ROOT / "src"), model, Path(folder) / "now.lbx")
+            if arguments.before:
+                compiled_by(arguments.before, model, Path(folder) / "before.lbx")
             for kind in kinds:
-                rows += measured(kind, ours, model, arguments.before, arguments.rounds)
+                rows += measured(kind, Path(folder), model, arguments.before, arguments.rounds)
     write("open_sizes", COLUMNS, rows)
 
 

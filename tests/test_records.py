@@ -199,3 +199,56 @@ def test_what_holds_itself_is_shown():
     made = OURS["Point"](1)
     made.names.append(made)
     assert "..." in repr(made)
+
+
+def test_the_init_of_a_record_is_made_after_a_few_objects():
+    cls = classes(record)["Point"]
+    before = cls.__init__
+    for _ in range(10):
+        assert [cls(1), cls(1)] == [cls(x=1), cls(1, y=0.5)]
+    assert cls.__init__ is not before and cls.__init__.__code__.co_varnames == ("self", "x", "y", "names", "hidden")
+    made = object.__new__(cls)
+    before(made, 2)  # who has it from before
+    assert made == cls(2)
+
+
+@pytest.mark.parametrize("count", [0, 10], ids=["of the first object", "of a later one"])
+@pytest.mark.parametrize("name", ["Point", "Checked", "Mutable"])
+def test_arguments_that_do_not_fit_have_the_error_of_dataclasses(name, count):
+    theirs, ours = (classes(each)[name] for each in (dataclasses.dataclass, record))
+    for _ in range(count):
+        ours(1)
+    for args, kwargs in (
+        ((), {}),
+        ((1, 2, 3, 4, 5), {}),
+        ((1,), {"z": 2}),
+        ((1,), {next(iter(ours.__match_args__)): 1}),
+    ):
+        with pytest.raises(TypeError) as wanted:
+            theirs(*args, **kwargs)
+        with pytest.raises(TypeError) as found:
+            ours(*args, **kwargs)
+        assert str(found.value).replace("record", "dataclass") == str(wanted.value)
+
+
+def test_an_init_in_the_place_of_that_of_a_record_stays(monkeypatch):
+    cls = classes(record)["Mutable"]
+    before, seen = cls.__init__, []
+
+    def counted(self, *args, **kwargs):
+        seen.append(args)
+        before(self, *args, **kwargs)
+
+    monkeypatch.setattr(cls, "__init__", counted)
+    assert (cls(1).a, cls(2).b) == (1, 1)
+    assert seen == [(1,), (2,)] and cls.__init__ is counted
+
+
+def test_a_subclass_has_the_signature_of_its_own_init():
+    class Named(OURS["Identity"]):
+        def __init__(self, name):
+            super().__init__(3)
+            object.__setattr__(self, "name", name)
+
+    assert str(inspect.signature(Named)) == "(name)"
+    assert (Named("n").a, Named("n").name) == (3, "n")

@@ -52,8 +52,6 @@ class ShapedValue:
 class KernelCall:
     """A call of ``kernel`` on ``operands`` for ``results``, of node ``node``.
 
-    ``kernel`` is the name of a numpy kernel, or that by which programs call a host operator.
-
     ``overwrites``: whether it may write its first result onto the first operand, of the same shape and dtype.
     """
 

@@ -15,7 +15,6 @@ from landbridge.executable.instructions import (
 )
 from landbridge.first_tier.call_builder import KernelCall, ShapedValue
 from landbridge.numpy_kernels.registry import PREFIX
-from landbridge.operators.implementations import HOST_PREFIX
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.greedy import Fit, peak
 from landbridge.planner.lower_bound import lower_bound
@@ -98,11 +97,7 @@ class _Linker:
         args = (*given, *(self._registers[value] for value in results))
         absent = [number for number, value in enumerate(operands) if value is None]
         options: dict[str, object] = {"attributes": dict(attributes), "absent": absent, "node": node}
-        if kernel.startswith(HOST_PREFIX):
-            options["inputs"] = len(given)
-        else:
-            kernel = PREFIX + kernel
-        self._instructions.append(HostCall(kernel, args, options))
+        self._instructions.append(HostCall(PREFIX + kernel, args, options))
 
     def _new(self) -> int:
         self._next += 1

@@ -23,6 +23,7 @@ _MODULES = (
     "activations",
     "convolutions",
     "elementwise",
+    "host_operators",
     "integer_products",
     "movement",
     "normalizations",

@@ -21,10 +21,10 @@ def collector_paused() -> Iterator[None]:
     would walk them repeatedly and free none.
     """
     enabled = gc.isenabled()
-    if enabled:
-        _pausing.append(None)
-    gc.disable()
-    try:
+    try:  # from here on, as an interrupt may come between any two
+        if enabled:
+            _pausing.append(None)
+        gc.disable()
         yield
     finally:
         if enabled:

@@ -92,4 +92,5 @@ def quantized_lstm(r: Request) -> Sequence[ShapedValue]:
     operands = [x, weight, matrix, bias, None, *states, None, *scales]
     results = [((steps, *state), x.dtype), (state, x.dtype), (state, x.dtype)]
     options: dict[str, object] = {"direction": direction, "hidden_size": size}
-    return r.call(f"{HOST_PREFIX}com.microsoft.DynamicQuantizeLSTM@1", operands, results, options)
+    operator = f"{HOST_PREFIX}com.microsoft.DynamicQuantizeLSTM@1"
+    return r.call("HostOperator", operands, results, {"operator": operator, "results": 3, "options": options})
