@@ -48,10 +48,14 @@ def root(value: SSAValue) -> SSAValue:
             return value
 
 
+#: Operations that use memory and have no blocks of their own, by name.
+_USERS = {op.name for op in (CallOp, HostCallOp, memref.CopyOp, PreparedOp)}
+
+
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
     """Yields the operations that use memory, each with the values it uses."""
     for op in operations(block):
-        if isinstance(op, CallOp | HostCallOp | memref.CopyOp | PreparedOp):
+        if op.name in _USERS:
             yield op, tuple(op.operands)
         elif isinstance(op, IfOp):
             yield op, (op.condition,)

@@ -120,7 +120,7 @@ class ViewOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, ty: Attribute, offset: Extent = 0) -> None:
-        super().__init__(operands=[source], result_types=[ty], attributes={"offset": int_attr(offset)})
+        Operation.__init__(self, operands=[source], result_types=[ty], attributes={"offset": int_attr(offset)})
 
     @property
     def first(self) -> int:
@@ -146,7 +146,7 @@ class ConcatOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, inputs: Sequence[SSAValue], axis: int, ty: Attribute) -> None:
-        super().__init__(operands=[inputs], result_types=[ty], attributes={"axis": IntegerAttr(axis, i64)})
+        Operation.__init__(self, operands=inputs, result_types=[ty], attributes={"axis": IntegerAttr(axis, i64)})
 
 
 @irdl_op_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     attr_def,
@@ -76,11 +76,8 @@ class AllocTensorOp(IRDLOperation):
     result = result_def()
 
     def __init__(self, storage: SSAValue, offset: Extent, ty: Attribute, node: str = "") -> None:
-        super().__init__(
-            operands=[storage],
-            result_types=[ty],
-            attributes={"offset": int_attr(offset), NODE: StringAttr(node)},
-        )
+        attributes = {"offset": int_attr(offset), NODE: StringAttr(node)}
+        Operation.__init__(self, operands=[storage], result_types=[ty], attributes=attributes)
 
     @property
     def first(self) -> int:

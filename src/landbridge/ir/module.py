@@ -210,7 +210,7 @@ class IRModule:
 
     def drop_unused(self) -> None:
         """Remove PrimFuncs that nothing calls, and constants that nothing loads or whose value nothing uses."""
-        for op in [op for op in operations_of(self.main, ConstantOp) if not op.result.uses]:
+        for op in [op for op in operations_of(self.main, ConstantOp) if op.results[0].first_use is None]:
             Rewriter.erase_op(op)
         ops = all_operations(self.main)
         called = {op.callee_name for op in ops if isinstance(op, CallOp)}

@@ -240,7 +240,7 @@ def memref_of(element: Attribute, shape: ArrayAttr[IntAttr], space: Attribute) -
 
 def vdevice_of(ty: Attribute) -> VDeviceAttr:
     """Returns the placement of a tensor type; raises CompileError when it has none."""
-    if isinstance(ty, TensorType) and isinstance(ty.encoding, VDeviceAttr):
+    if type(ty) is TensorType and type(ty.encoding) is VDeviceAttr:
         return ty.encoding
     raise CompileError(f'{ty} has no VDevice encoding; write tensor<..., #lb.vdevice<0, "global">>')
 
@@ -269,6 +269,12 @@ def shape_of(ty: Attribute) -> tuple[int, ...]:
 
 def element_count(shape: Sequence[Extent]) -> int:
     """Returns the number of elements of a shape."""
+    return _product(tuple(shape))
+
+
+# A product of Sizes takes as long as ten look-ups, and passes ask for the same shapes.
+@lru_cache(maxsize=4096)
+def _product(shape: tuple[Extent, ...]) -> int:
     return math.prod(cast(Sequence[int], shape))
 
 

@@ -38,6 +38,7 @@ from landbridge.ir.graph_ops import (
 )
 from landbridge.ir.main_attributes import io_names, set_io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.new_operation import new_operation
 from landbridge.ir.op_attributes import (
     VDEVICE,
     crossing_reason,
@@ -47,6 +48,7 @@ from landbridge.ir.op_attributes import (
     set_node_name,
 )
 from landbridge.ir.plain_attributes import ints
+from landbridge.ir.segments import OPERAND_SEGMENTS, segments
 from landbridge.ir.traversal import operations
 from landbridge.ir.types import (
     AnyMemRef,
@@ -176,14 +178,15 @@ class _Bufferizer:
 
     def lower_call(self, op: CallOp | HostCallOp) -> None:
         inputs = [self.values[v] for v in op.inputs]
-        destinations = [self.destination_of(r) for r in op.res]
-        self.values.update(zip(op.res, destinations, strict=True))
-        attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
-        if op.res:
-            attributes[VDEVICE] = vdevice_of(op.res[0].type)
+        destinations = [self.destination_of(r) for r in op.results]
+        self.values.update(zip(op.results, destinations, strict=True))
+        attributes = {k: v for k, v in op.attributes.items() if k != OPERAND_SEGMENTS}
+        if op.results:
+            attributes[VDEVICE] = vdevice_of(op.results[0].type)
         if isinstance(op, CallOp) and op in self.claims.in_place:
             attributes["callee"] = SymbolRefAttr(in_place_twin(self.module, op.callee_name))
-        self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
+        attributes[OPERAND_SEGMENTS] = segments(len(inputs), len(destinations))
+        self.body.append(new_operation(type(op), [*inputs, *destinations], attributes=attributes))
 
     def lower_constant(self, op: ConstantOp) -> None:
         ty = buffer_type(cast(AnyTensor, op.result.type))

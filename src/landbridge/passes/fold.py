@@ -73,6 +73,11 @@ FOLDS: dict[type[Operation], Callable[..., Array | None]] = {
     ToVDeviceOp: carried,
     ConcatOp: joined,
 }
+_COMPUTE_NOTHING: tuple[type[Operation], ...] = (*FOLDS, ConstantOp)
+#: Operations other than calls of which equal ones become one, by name.
+_MERGED = {kind.name for kind in _COMPUTE_NOTHING}
+#: Operations that go when nothing uses their results, by name.
+_REMOVABLE = {*_MERGED, CallOp.name, IfOp.name, LoopOp.name, bufferization.AllocTensorOp.name}
 
 
 @rewrite("fold.shared_memory", "constants that are the same memory become one")
@@ -140,9 +145,10 @@ def _merge_repeated(
         for region in op.regions:
             _merge_repeated(region.block, [{}, *seen], merged)
         inputs: Sequence[SSAValue]
-        if isinstance(op, CallOp):
-            inputs = op.inputs
-        elif isinstance(op, ConstantOp | ViewOp | ConcatOp | PackOp | UnpackOp | ToVDeviceOp):
+        if op.name == CallOp.name:
+            assert isinstance(op, CallOp)
+            inputs = op.operands[: op.input_count]
+        elif op.name in _MERGED:
             inputs = op.operands
         else:
             continue
@@ -174,10 +180,5 @@ def _drop_dead(block: Block) -> None:
     for op in reversed(operations(block)):
         for region in op.regions:
             _drop_dead(region.block)
-        removable = isinstance(
-            op,
-            CallOp | ConstantOp | ViewOp | ConcatOp | PackOp | UnpackOp | ToVDeviceOp | IfOp | LoopOp
-            | bufferization.AllocTensorOp,
-        )  # fmt: skip
-        if removable and op.results and not any(r.uses for r in op.results):
+        if op.name in _REMOVABLE and op.results and all(r.first_use is None for r in op.results):
             Rewriter.erase_op(op)
