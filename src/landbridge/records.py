@@ -1,10 +1,9 @@
 """Dataclasses that take a fifth of the time to define: 0.07 ms a class, where ``dataclasses`` takes 0.34 ms.
 
-``import Session`` defines 100 of them and the compiler 300, so that this is 20 ms of the one and 40 ms of the other
+``import Session`` defines 53 of them and the compiler 300, so that this is 10 ms of the one and 40 ms of the other
 (benchmarks/results/no_magic.md). ``dataclasses`` generates the source of up to six methods of each class and executes
 each. A ``record`` generates that of ``__init__`` alone, as an ``__init__`` that reads the fields by name would take
-longer for each object, and executes it, which takes 0.1 ms, when a few objects have been made: most classes that a
-process imports have fewer. Its other methods are ordinary functions. tests/test_records.py and
+longer for each object. Its other methods are ordinary functions. tests/test_records.py and
 tests/package/test_records.py compare records with dataclasses, and the times of both.
 """
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -28,8 +26,6 @@ class _Factory:
 
 
 _FACTORY = _Factory()
-#: Objects of a class that are made before its ``__init__`` is: each takes a few microseconds more.
-_FEW = 8
 _OPTIONS = {"init", "repr", "eq", "frozen", "slots"}
 
 
@@ -52,8 +48,6 @@ def _record(cls: type[Any] | None = None, /, **options: bool) -> Any:
     created: dict[str, Any] = {}
     if options.get("init", True):
         created["__init__"] = _init(cls, fields, frozen)
-        if "__init__" not in owned:
-            created["__signature__"] = _SignatureOfInit(cls)
     if options.get("repr", True):
         created["__repr__"] = _repr
     if eq:
@@ -80,87 +74,8 @@ else:
     record = _record
 
 
-class _SignatureOfInit:
-    """The attribute ``__signature__`` of a record, which ``inspect`` reads: the ``__init__`` that it has at first takes
-    any arguments.
-    """
-
-    def __init__(self, cls: type[Any]) -> None:
-        self._cls = cls
-
-    def __get__(self, instance: object, owner: type[Any]) -> Any:
-        if instance is not None or owner is not self._cls:  # of a subclass, which may have an ``__init__`` of its own
-            raise AttributeError("__signature__")
-        from inspect import signature  # for those who ask
-
-        init = vars(owner)["__init__"]
-        found = signature(getattr(init, "created", lambda: init)())
-        return found.replace(parameters=list(found.parameters.values())[1:])
-
-
 def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Callable[..., None]:
-    """Returns the ``__init__`` of the first few objects of ``cls``, which then makes that of all others: it takes the
-    fields in order, keyword-only ones last.
-    """
-    text, known = _init_text(cls, fields, frozen)
-    set_fields = _setter(cls, fields, frozen)
-    left = _FEW
-
-    @cache
-    def created() -> Callable[..., None]:
-        return _executed(text, known, cls, fields)
-
-    def first(self: Any, *args: Any, **kwargs: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left >= 0 and set_fields(self, args, kwargs):
-            return
-        init = created()
-        if vars(cls).get("__init__") is first:  # nobody put another one in its place
-            type.__setattr__(cls, "__init__", init)
-        init(self, *args, **kwargs)
-
-    first.created = created  # type: ignore[attr-defined]
-    return first
-
-
-def _setter(
-    cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool
-) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
-    """Returns a function that initializes an object of ``cls`` with arguments, looking these up by name.
-
-    It returns False for arguments that do not fit, whose error the ``__init__`` of the class raises.
-    """
-    missing = dataclasses.MISSING
-    positional = [f.name for f in fields if f.init and not f.kw_only]
-    named = {f.name for f in fields if f.init}
-    facts = [(f.name, f.default, f.default_factory) for f in fields if f.init or f.default_factory is not missing]
-    set_one: Callable[[Any, str, Any], None] = object.__setattr__ if frozen else setattr
-    finishes = hasattr(cls, "__post_init__")
-
-    def set_fields(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        given = dict(zip(positional, args, strict=False))
-        if len(args) > len(positional) or not kwargs.keys() <= named - given.keys():
-            return False
-        given |= kwargs
-        for name, default, factory in facts:
-            if name in given:
-                set_one(self, name, given[name])
-            elif factory is not missing:
-                set_one(self, name, factory())
-            elif default is not missing:
-                set_one(self, name, default)
-            else:
-                return False
-        if finishes:
-            self.__post_init__()
-        return True
-
-    return set_fields
-
-
-def _init_text(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> tuple[str, dict[str, Any]]:
-    """Returns the source of the ``__init__`` of ``cls``, and the values of the names in it."""
+    """Returns the ``__init__`` of ``cls``: its fields in order, keyword-only ones last."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
     given: list[str] = []
     named: list[str] = []
@@ -184,14 +99,8 @@ def _init_text(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], froze
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     parameters = ",".join(["self", *given, *(["*", *named] if named else [])])
-    return f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), known
-
-
-def _executed(
-    text: str, known: dict[str, Any], cls: type[Any], fields: tuple[dataclasses.Field[Any], ...]
-) -> Callable[..., None]:
     # As dataclasses does: the names of fields, which are identifiers, and no text from outside of the class.
-    exec(text, known)
+    exec(f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), known)
     created: Callable[..., None] = known["__init__"]
     created.__qualname__, created.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     created.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}

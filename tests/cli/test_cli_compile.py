@@ -131,6 +131,9 @@ def test_options_reach_the_compiler(model: Path, tmp_path: Path) -> None:
     assert compiled(model, "--constant", f"x={tmp_path / 'x.npy'}").main.inputs == ()
     assert "on_mismatch='perhaps'" in command("compile", model, "--on-mismatch", "perhaps").stderr
     assert "max_nodes" in command("compile", model, "--max-nodes", "1").stderr
+    assert compiled(model, "--tune", "0").main.inputs
+    assert "tune= measures kernels" in command("compile", model, "--target", "c", "--tune", "0").stderr
+    assert command("compile", model, "--tune", "-1").exit_code == 2
 
 
 def test_a_sanitized_program_is_the_one_that_python_compiles(model: Path) -> None:

@@ -14,9 +14,14 @@ def cache(
     clear: Annotated[bool, CliOption("--clear", help="Remove every entry.")] = False, json: args.Json = False
 ) -> None:
     """Show the compiled programs that are kept, and what drivers of devices made of their kernels, or remove them."""
-    from landbridge.files.cache_folder import DRIVER_BINARY, LIMIT, PROCESSOR, PROGRAM, SWITCH, open_folder
+    from landbridge.files.cache_folder import DRIVER_BINARY, LIMIT, PROCESSOR, PROGRAM, SWITCH, TILES, open_folder
 
-    kinds = {PROGRAM: "program", DRIVER_BINARY: "driver's binary", PROCESSOR: "LLVM's facts of a processor"}
+    kinds = {
+        PROGRAM: "program",
+        DRIVER_BINARY: "driver's binary",
+        PROCESSOR: "LLVM's facts of a processor",
+        TILES: "measured tiles",
+    }
     folder = open_folder()
     if folder is None:
         if json:

@@ -90,6 +90,15 @@ def compile(
     sanitize: Annotated[
         bool, CliOption("--sanitize", help="Kernels of a CPU test every index; runs are several times slower.")
     ] = False,
+    tune: Annotated[
+        float | None,
+        CliOption(
+            "--tune",
+            metavar="SECONDS",
+            minimum=0,
+            help="Measure other tiles of the slowest kernels on this machine for so long, and keep the fastest.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, CliOption("--verbose", "-v", help="Say also how often the model was walked, and why again.")
     ] = False,
@@ -134,6 +143,7 @@ def compile(
         dims=args.parse_dims(dim),
         allow_links=allow_links,
         external_data=external_data,
+        tune=tune,
     )
     executable = opened.executable
     executable.save(file)

@@ -38,10 +38,10 @@ def open_model(
     """Returns the Executable of ``model`` for ``target``, else for ``devices`` as they describe themselves, else this
     host.
 
-    ``options`` are others of ``landbridge.compile``; one that is empty or None is left out. An ``.lbx`` is compiled
-    already: options of the compiler raise UsageError.
+    ``options`` are others of ``landbridge.compile``; one that is empty or None is left out, and a float never is. An
+    ``.lbx`` is compiled already: options of the compiler raise UsageError.
     """
-    declared = {option: value for option, value in options.items() if value}
+    declared: dict[str, Any] = {option: value for option, value in options.items() if value or isinstance(value, float)}
     if model.suffix == ".lbx":
         if target is not None or shapes or places or declared:
             raise UsageError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from inspect import signature
+from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
@@ -28,6 +30,7 @@ from landbridge.targets import Target
 
 if TYPE_CHECKING:
     from landbridge.compiler.compilation import Model
+    from landbridge.compiler.tuning import Tuning
     from landbridge.passes.place import Places
 
 #: What the extra ``compile`` brings and the run side does without.
@@ -64,6 +67,7 @@ def compile(
     external_data: str | Path | None = None,
     allow_links: bool = False,
     optimize: Literal["full", "fast"] = "full",
+    tune: float | None = None,
     **unknown: NoReturn,
 ) -> Executable:
     """Compile ``model`` for ``target``.
@@ -121,6 +125,9 @@ def compile(
       two runs. Results of the first differ in the last bits, because its sums have another order. It is made for shapes
       and dims that are numbers, the default target and no other options; else, and without a cache, the full program is
       compiled (docs/compile-cache.md).
+    - ``tune``: seconds for measuring, on one core of this machine, other tiles of the kernels with the most predicted
+      time. The fastest are kept on disk, and compiles with ``tune=`` have them, with ``tune=0`` without measuring.
+      Results are the same to the bit. The program itself is compiled each time (docs/explain-a-run.md).
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target declares.
 
     A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
@@ -174,7 +181,10 @@ def compile(
         external_data=external_data,
         allow_links=allow_links,
     )
-    entry = None if dump is not None else look_up(model, targets, vdevices, options)
+    tuning = None if tune is None else _tuning(tune, targets)
+    if tuning is not None:
+        options = replace(options, tiles=tuning)
+    entry = None if dump is not None or tuning is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:
         return entry.found
     if optimize == "fast" and entry is not None and bounds is None:
@@ -191,9 +201,21 @@ def compile(
 
         with noting() as reported, limited(bounds), compile_progress(_name(model)):
             executable = compile_model(model, targets, vdevices, options, dump)
+            if tuning is not None and tune and tuning.measure(tune):
+                executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
         entry.keep(executable, reported)
     return executable
+
+
+def _tuning(seconds: object, targets: Sequence[Target]) -> Tuning:
+    """Returns what measures tiles for ``targets``; raises InputError for a time that is none."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < inf:
+        raise InputError(f"tune={seconds!r}; legal: seconds from 0, as tune=30")
+    from landbridge.compiler.tuning import Tuning, check_tunable  # few compiles want it
+
+    check_tunable(targets)
+    return Tuning()
 
 
 def _name(model: object) -> str:

@@ -265,7 +265,7 @@ def _compiled(
                 if "alias" not in steps:
                     check_proved(module)
                 with _timed(seconds, "lower"), access_errors(module, generated=not _is_ir(model)):
-                    lowered, variants = lower_kernels(module, code.add, verifies=every)
+                    lowered, variants = lower_kernels(module, code.add, options.tiles, verifies=every)
                 guard_loops(module.main, lowered, module.targets)
         except (UndecidedSizeError, AccessError, PlacementError):
             if not program.is_spare:

@@ -65,7 +65,7 @@ def compiled_functions(
         if module.declined(function, module.targets[target_number(function)]) is not None:
             continue
         try:
-            alone = run_pipeline(_calling(name, function, module), _PASSES)
+            alone = run_pipeline(calling(name, function, module), _PASSES)
             lowered, variants = lower_kernels(alone)
             yield name, replace(emit(alone, lowered, variants), vdevices=executable.vdevices), lowered
         except CompileError:
@@ -90,7 +90,7 @@ def as_functions(executable: Executable, names: Sequence[str]) -> Executable:
     return replace(executable, functions=functions, memory=memory)
 
 
-def _calling(name: str, function: func.FuncOp, module: IRModule) -> IRModule:
+def calling(name: str, function: func.FuncOp, module: IRModule) -> IRModule:
     """Returns a module whose @main calls ``function`` on its own inputs and outputs, in buffers."""
     arguments = function.body.block.args
     written = [bool(writers_of(argument)) for argument in arguments]

@@ -16,6 +16,7 @@ from landbridge.sizes.dim import Dim
 from landbridge.text.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
+    from landbridge.passes.lower.measured_tiles import TileChoice
     from landbridge.passes.place import Places
 
 
@@ -105,3 +106,4 @@ class CompileOptions:
     external_data: str | Path | None = None
     allow_links: bool = False
     dims: Mapping[str, Dim | str | int] | None = None
+    tiles: TileChoice | None = None

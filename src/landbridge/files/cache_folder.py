@@ -1,4 +1,5 @@
-"""The folder of cached files: compiled programs, what drivers made of them, and processors, within one limit of bytes.
+"""The folder of cached files: compiled programs, what drivers made of them, processors and measured tiles, within one
+limit of bytes.
 
 Only this user can access the files. One appears whole, by a rename, and is never written again, so that processes need
 not wait for each other; a process that maps a removed file keeps it. The times of access, which are set at each use,
@@ -26,8 +27,8 @@ SWITCH = "LANDBRIDGE_CACHE"
 LIMIT = "LANDBRIDGE_CACHE_BYTES"
 _LIMIT = 2 << 30
 #: What a file is, by the end of its name; other files in the folder are left alone.
-PROGRAM, DRIVER_BINARY, PROCESSOR = ".lbx", ".driver", ".processor"
-_SUFFIXES = (PROGRAM, DRIVER_BINARY, PROCESSOR)
+PROGRAM, DRIVER_BINARY, PROCESSOR, TILES = ".lbx", ".driver", ".processor", ".tiles"
+_SUFFIXES = (PROGRAM, DRIVER_BINARY, PROCESSOR, TILES)
 
 
 class Used(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.compiler.cache.key import RUN_SIDE, _code
+from landbridge.compiler.cache.key import RUN_SIDE, code_text
 from landbridge.files.cache_folder import open_folder
 from landbridge.operators import REGISTRY, definition, host_operator
 from tests.executable.contents import contents
@@ -137,14 +137,14 @@ def test_weights_target_and_compiler_count(folder: Path, compiles: list[str], mo
     assert result(lb.compile(model(2.0))) == (X + 2).tolist()
     lb.compile(model(1.0), target="c")
     assert len(compiles) == 3
-    monkeypatch.setattr("landbridge.compiler.cache.key._code", lambda: "another compiler")
+    monkeypatch.setattr("landbridge.compiler.cache.key.code_text", lambda: "another compiler")
     lb.compile(model(1.0))
     assert len(compiles) == 4
 
 
 @pytest.mark.parametrize("file", ["compiler/api.py", "codegen/cpu_runtime/runtime.ll", "codegen/c/prelude.h"])
 def test_every_file_that_images_are_made_of_counts(file: str) -> None:
-    assert f'["{file}", ' in _code()
+    assert f'["{file}", ' in code_text()
 
 
 def test_files_that_compiles_never_import_do_not_count() -> None:
@@ -154,7 +154,7 @@ def test_files_that_compiles_never_import_do_not_count() -> None:
     forbidden = contracts["importlinter:contract:compile-side"]["forbidden_modules"].split()
     never_imported = {name.removeprefix("landbridge.") for name in forbidden} | {"cli"}
     assert never_imported >= RUN_SIDE
-    assert not [folder for folder in RUN_SIDE if f'["{folder}/' in _code()]
+    assert not [folder for folder in RUN_SIDE if f'["{folder}/' in code_text()]
 
 
 def test_what_has_no_digest_is_compiled(folder: Path, compiles: list[str], tmp_path: Path) -> None:

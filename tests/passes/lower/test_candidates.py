@@ -1,4 +1,4 @@
-"""Candidate schedules: the form of each kind of nest, and predicted cycles that order its tiles."""
+"""ScheduleCandidate schedules: the form of each kind of nest, and predicted cycles that order its tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
-from landbridge.passes.lower.candidates import Candidate, candidates, schedule
+from landbridge.passes.lower.candidates import ScheduleCandidate, candidates, schedule
 from landbridge.passes.lower.cost import REGISTER_TILE
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.schedule import VectorUnit
@@ -100,7 +100,7 @@ def test_more_elements_have_more_cycles() -> None:
 
 
 def test_each_candidate_builds_a_schedule_of_its_tile() -> None:
-    def tile(each: Candidate) -> tuple[int, int]:
+    def tile(each: ScheduleCandidate) -> tuple[int, int]:
         sched = each.build()
         return max(run.tile for run in sched.m_runs), max(run.tile for run in sched.n_runs)
 

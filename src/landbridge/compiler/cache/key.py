@@ -50,7 +50,7 @@ def name_of_entry(
     Raises NotCacheableError for any other model, for options that are functions, and for targets, instruction sets and
     operators of other packages, whose code may change without notice; OSError where the file cannot be read.
     """
-    pieces = [_code().encode()]
+    pieces = [code_text().encode()]
     feed = pieces.append
     for target in targets:
         if not is_built_in(target.kind):
@@ -137,7 +137,7 @@ def _feed_plain(update: Callable[[bytes], object], value: object) -> None:
 
 
 @cache
-def _code() -> str:
+def code_text() -> str:
     """Returns a text that identifies the compiler: versions, and its files by time and size, as they change in a
     checkout.
     """

@@ -13,102 +13,52 @@ from dataclasses import replace
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.block_loops import (
-    choose_m_dim,
-    choose_n_dim,
-    choose_other_n_dim,
     last_column_lanes,
-    shares_vectors,
 )
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.cost import ELEMENTWISE, REGISTER_TILE, SUM_ORDER
 from landbridge.passes.lower.lane_body import computes_indices
 from landbridge.passes.lower.lane_choice import (
-    choose_copied_lane,
     choose_lane,
-    choose_other_lane,
     choose_transposed,
-    lies_along_sums,
     may_be_long,
-    whole_vectors,
 )
-from landbridge.passes.lower.lane_walk import lane_guards
-from landbridge.passes.lower.nest import Nest, body_size, takes_many, widest_bytes
+from landbridge.passes.lower.measured_tiles import Tile
+from landbridge.passes.lower.nest import Nest, body_size, takes_many
 from landbridge.passes.lower.register_block import TileSpace, best_block, weighed_blocks
 from landbridge.passes.lower.retained_columns import retained_columns, retaining_tile
-from landbridge.passes.lower.row_cut import RowCut, open_end, row_cut, tiles_along
-from landbridge.passes.lower.row_windows import row_window
-from landbridge.passes.lower.rows_as_lanes import powers_of_two, rows_may_be_lanes
+from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
+from landbridge.passes.lower.rows_as_lanes import powers_of_two
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.schedule import Schedule, VectorUnit, multiplies_vectors
 from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied
+from landbridge.passes.lower.tile_loops import (
+    TileLoops,
+    VectorLoop,
+    element_bytes,
+    most_lanes,
+    shortened,
+    tile_loops,
+    vector_loop,
+)
 from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes, unrolled_in_short_loops
-from landbridge.passes.lower.windows import Window, grouped_iterations, scalar_window, vector_window
 from landbridge.records import record
-from landbridge.sizes.size import Extent, expected_size
-
-Tile = tuple[int, int]
+from landbridge.sizes.size import expected_size
 
 
 @record(frozen=True)
-class Candidate:
+class ScheduleCandidate:
     """A schedule that may be taken: its form, the rows and columns of its tile, and the predicted cycles of the nest on
-    one core, at the expected sizes and with operands in L1 or L2.
+    one core, at the expected sizes and with operands in L1 or L2. ``in_order``: it was chosen because it reads large
+    memory in order, block by block.
     """
 
     form: str
     tile: Tile
     cycles: float
     build: Callable[[], Schedule]
-
-
-@record(frozen=True)
-class VectorLoop:
-    """The loop that vectors of ``lanes`` lie along; None if there is none.
-
-    ``horizontal``: it is a reduction loop, whose lanes are summed. ``copied``: tasks copy columns, so that vectors lie
-    along it. ``padded``: its lanes are tested.
-    """
-
-    lane: int | None
-    lanes: int
-    horizontal: bool = False
-    copied: bool = False
-    padded: bool = False
-
-
-@record(frozen=True)
-class TileLoops:
-    """The loops of a nest and their roles in its tiles, with the fields of ``Schedule``, before a tile is chosen.
-
-    ``windows``: rows share vectors along a window. ``inner``: the reduction loops in order.
-    """
-
-    nest: Nest
-    machine: VectorUnit
-    parallel: tuple[int, ...]
-    inner: tuple[int, ...]
-    along: VectorLoop
-    m_dim: int | None
-    n_dim: int | None
-    cut: RowCut
-    windows: bool
-    rows_are_lanes: bool
-    iterations: int = 1
-    scalars: Window | None = None
-    vectors: Window | None = None
-
-    @property
-    def n_extent(self) -> Extent:
-        """Returns the number of columns."""
-        return tiles_along(self.nest, self.n_dim, self.along.lane, self.along.lanes)
-
-    @property
-    def is_plain(self) -> bool:
-        """Returns whether no padding, windows or copies are in the way of other tiles."""
-        along = self.along
-        shared = self.windows or self.vectors is not None or self.scalars is not None or self.iterations > 1
-        return not (shared or along.padded or along.copied)
+    in_order: bool = False
 
 
 def schedule(
@@ -120,143 +70,54 @@ def schedule(
     copy columns before they begin.
     """
     found = candidates(nest, machine, prefix, repeats=repeats, may_copy=may_copy)
+    if machine.tile is not None:
+        measured = [each for each in alternatives(found) if each.tile == machine.tile]
+        found = [*measured, *(each for each in found if each not in measured)]
     return replace(found[0].build(), candidates=tuple((each.tile, each.cycles) for each in found))
+
+
+def alternatives(found: Sequence[ScheduleCandidate]) -> list[ScheduleCandidate]:
+    """Returns those of ``found``, which ``candidates`` returned, that add up in the order of the first, which is among
+    them: measurements may choose any of these.
+    """
+    first = found[0]
+    order = _sum_order(first.build())
+    return [first, *(each for each in found[1:] if not first.in_order and _sum_order(each.build()) == order)]
+
+
+def _sum_order(sched: Schedule) -> object:
+    """Returns what the order of the additions of ``sched`` depends on, whatever its tile."""
+    lanes = (sched.lane, sched.lanes) if sched.horizontal else None
+    return lanes, sched.inner, sched.partial_sums, sched.iterations
 
 
 def candidates(
     nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False, may_copy: bool = False
-) -> list[Candidate]:
+) -> list[ScheduleCandidate]:
     """Returns the candidates of a simplified nest, the one to take first and the others by predicted cycles; the
     arguments are those of ``schedule``.
     """
     free = range(prefix, len(nest.dims))
     parallel = [d for d in free if not nest.dims[d].reduction]
     reductions = tuple(d for d in free if nest.dims[d].reduction)
-    lanes = _most_lanes(nest, machine)
+    lanes = most_lanes(nest, machine)
     lane = choose_lane(nest, parallel, lanes, machine.masks)
     transposed = choose_transposed(nest, parallel, lanes) if lane is None else None
     if transposed is not None:
         return [_transposed(nest, machine, parallel, *transposed, repeats=repeats)]
-    along = _vector_loop(nest, machine, parallel, reductions, lane, may_copy=may_copy)
-    loops = _tile_loops(nest, machine, parallel, reductions, along, repeats=repeats)
+    along = vector_loop(nest, machine, parallel, reductions, lane, may_copy=may_copy)
+    loops = tile_loops(nest, machine, parallel, reductions, along, repeats=repeats)
     return _elementwise(loops) if nest.reduction is None else _sums(loops)
-
-
-def _most_lanes(nest: Nest, machine: VectorUnit, most: int | None = None) -> int:
-    """Returns how many elements of ``nest`` a vector holds, at most ``most``."""
-    lanes = min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes)
-    return max(1, lanes if most is None else min(lanes, most))
-
-
-def _vector_loop(
-    nest: Nest,
-    machine: VectorUnit,
-    parallel: list[int],
-    reductions: tuple[int, ...],
-    lane: int | None,
-    *,
-    may_copy: bool,
-) -> VectorLoop:
-    """Returns the loop for vectors of a nest that is not transposed; ``lane`` is that without strides, if there is
-    one.
-    """
-    lanes, horizontal = _most_lanes(nest, machine), False
-    copied = _copied_lane(nest, machine, parallel, reductions, lanes) if lane is None and may_copy else None
-    if copied is not None:
-        lane = copied
-    if lane is None:
-        lane, horizontal = choose_other_lane(nest, parallel, reductions, lanes, machine.masks)
-    if lane is None:
-        return VectorLoop(None, 1)
-    padded = any(lane_guards(r, lane) for s in nest.stages for r in s.reads if isinstance(r, ElementAccess))
-    if horizontal:
-        lanes = whole_vectors(nest, lane, lanes)
-    return VectorLoop(lane, lanes, horizontal, copied is not None, padded)
-
-
-def _tile_loops(
-    nest: Nest,
-    machine: VectorUnit,
-    parallel: list[int],
-    reductions: tuple[int, ...],
-    along: VectorLoop,
-    *,
-    repeats: bool,
-) -> TileLoops:
-    """Returns the roles of the loops of ``nest``, whose vectors lie ``along`` a loop."""
-    lane, horizontal = along.lane, along.horizontal
-    m_dim, n_dim = _tile_dims(nest, machine, parallel, reductions, along)
-    vectors = None if horizontal else vector_window(nest, lane, m_dim, reductions)
-    windows = row_window(nest, lane, m_dim, reductions) is not None
-    shared = windows or vectors is not None
-    is_shared = shared or along.padded or m_dim is None or shares_vectors(nest, lane, m_dim)
-    if n_dim == lane and not is_shared:
-        enough = expected_size(tiles_along(nest, n_dim, lane, along.lanes)) >= machine.core.fma_latency
-        m_dim = None if enough else m_dim  # rows would only be more streams of memory
-    if lane is not None and not horizontal:
-        lanes = _shortened(nest.dims[lane].extent, along.lanes)
-        along = replace(along, lanes=lanes)
-        if nest.reduction is None and not along.padded and nest.dims[lane].extent != lanes:
-            m_dim = lane  # the tile of an elementwise nest is its lane loop, unrolled
-    cut = row_cut(nest, m_dim, lane, along.lanes, repeats=repeats)
-    rows_are_lanes = horizontal and not cut.once and rows_may_be_lanes(nest, lane, m_dim, along.lanes)
-    iterations, scalars = 1, None
-    if machine.by_lane and not horizontal and not shared and not along.copied:
-        iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
-        scalars = scalar_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
-        iterations = iterations if scalars is None else scalars.iterations
-    inner = reductions
-    if vectors is not None:
-        inner, iterations = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.iterations
-    around = tuple(parallel)
-    return TileLoops(
-        nest, machine, around, inner, along, m_dim, n_dim, cut, windows, rows_are_lanes, iterations, scalars, vectors
-    )
-
-
-def _tile_dims(
-    nest: Nest, machine: VectorUnit, parallel: list[int], reductions: tuple[int, ...], along: VectorLoop
-) -> tuple[int | None, int | None]:
-    """Returns the loops of the rows and of the columns of a tile."""
-    n_dim = along.lane if along.padded else None
-    if nest.reduction and not along.horizontal:
-        n_dim = choose_n_dim(nest, parallel, along.lane, along.lanes)
-    m_dim = choose_m_dim(nest, parallel, along.lane, n_dim, () if along.horizontal else reductions, machine.core)
-    if along.horizontal and along.lane is not None:
-        n_dim = choose_other_n_dim(nest, parallel, along.lane, m_dim)
-    return m_dim, n_dim
-
-
-def _shortened(extent: Extent, lanes: int) -> int:
-    """Returns the lanes of a vector along a loop of ``extent``, which may be shorter than ``lanes``."""
-    return min(lanes, 1 << (extent - 1).bit_length()) if isinstance(extent, int) else lanes
-
-
-def _copied_lane(
-    nest: Nest, machine: VectorUnit, parallel: list[int], reductions: tuple[int, ...], lanes: int
-) -> int | None:
-    """Returns the lane loop for which tasks copy columns that are contiguous along the sums; None if that does
-    not pay.
-    """
-    if lanes > ELEMENTWISE.transposed_lanes:
-        return None
-    lane = choose_copied_lane(nest, parallel, reductions, lanes)
-    if lane is None or choose_n_dim(nest, parallel, lane, lanes) != lane:
-        return None
-    m_dim = choose_m_dim(nest, parallel, lane, lane, reductions, machine.core)
-    strided = machine.strided_columns(nest, lane, lanes, m_dim)
-    transposed = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
-    return lane if all(any(a is r for r in strided) for a in transposed) else None
 
 
 def _transposed(
     nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, m_dim: int, *, repeats: bool
-) -> Candidate:
+) -> ScheduleCandidate:
     """Returns the candidate of an elementwise nest with vectors along ``lane``, transposed from or to memory that is
     contiguous along ``m_dim``.
     """
     extent = nest.dims[lane].extent
-    lanes = _shortened(extent, _most_lanes(nest, machine, ELEMENTWISE.transposed_lanes))
+    lanes = shortened(extent, most_lanes(nest, machine, ELEMENTWISE.transposed_lanes))
     size = body_size(nest)
     tile = lanes if size <= ELEMENTWISE.transposed_body else min(lanes, ELEMENTWISE.transposed_rows)
 
@@ -270,10 +131,10 @@ def _transposed(
     vectors = -(-expected_size(extent) // lanes) * _elements(nest, [d for d in parallel if d != lane])
     shuffles = len(nest.accesses()) * math.log2(max(lanes, 2))  # of two vectors, for each vector that is transposed
     cycles = vectors * (size + shuffles) / machine.core.fma_pipes
-    return Candidate("transposed", (tile, 1), cycles, build)
+    return ScheduleCandidate("transposed", (tile, 1), cycles, build)
 
 
-def _elementwise(loops: TileLoops) -> list[Candidate]:
+def _elementwise(loops: TileLoops) -> list[ScheduleCandidate]:
     """Returns candidates for each number of unrolled copies of a body without sums; the most copies have the fewest
     iterations.
     """
@@ -288,15 +149,15 @@ def _elementwise(loops: TileLoops) -> list[Candidate]:
     if loops.along.lane != loops.m_dim:
         around *= max(1, expected_size(tiles_along(nest, loops.along.lane, loops.along.lane, loops.along.lanes)))
 
-    def candidate(copies: int) -> Candidate:
+    def candidate(copies: int) -> ScheduleCandidate:
         iterations = -(-tiles // copies)
         cycles = around * (tiles * size + iterations * ELEMENTWISE.iteration) / machine.core.fma_pipes
-        return Candidate("elementwise", (copies, 1), cycles, lambda: _scheduled(loops, copies, 1))
+        return ScheduleCandidate("elementwise", (copies, 1), cycles, lambda: _scheduled(loops, copies, 1))
 
     return [candidate(copies) for copies in range(most, 0, -1)]
 
 
-def _sums(loops: TileLoops) -> list[Candidate]:
+def _sums(loops: TileLoops) -> list[ScheduleCandidate]:
     """Returns the candidates of a nest with a reduction: all tiles that fit the registers."""
     nest, machine, along = loops.nest, loops.machine, loops.along
     strided = [] if along.horizontal else machine.strided_columns(nest, along.lane, along.lanes, loops.m_dim)
@@ -322,8 +183,8 @@ def _sums(loops: TileLoops) -> list[Candidate]:
     first = in_order or best
     scale = _repetitions(loops, most_n)
 
-    def candidate(tile: Tile, cycles: float) -> Candidate:
-        return Candidate(_form(along), tile, cycles * scale, lambda: _scheduled(loops, *tile))
+    def candidate(tile: Tile, cycles: float) -> ScheduleCandidate:
+        return ScheduleCandidate(_form(along), tile, cycles * scale, lambda: _scheduled(loops, *tile), tile == in_order)
 
     others = [candidate(tile, cycles) for cycles, tile in sorted(weighed) if tile != first]
     return [candidate(first, space.cycles(*first)), *others]
@@ -349,7 +210,7 @@ def _repetitions(loops: TileLoops, most_n: int) -> float:
     elif along.lane is not None and along.lane not in (loops.m_dim, loops.n_dim):
         times *= -(-expected_size(nest.dims[along.lane].extent) // along.lanes)
     columns = max(expected_size(loops.n_extent), 1)
-    whole = along.lanes * _element_bytes(nest) == loops.machine.vector_bytes
+    whole = along.lanes * element_bytes(nest) == loops.machine.vector_bytes
     return times * columns / most_n / core.fma_pipes * (core.vector_passes if whole else 1)
 
 
@@ -442,11 +303,3 @@ def _partial_sums(loops: TileLoops, accumulators: int) -> int:
     wanted = SUM_ORDER.partial_sums(accumulators)
     may_pay = along.horizontal and may_be_long(extent, wanted * along.lanes, SUM_ORDER.terms_of_a_partial_sum)
     return wanted if terms >= SUM_ORDER.terms_of_a_partial_sum * wanted or may_pay else 1
-
-
-def _element_bytes(nest: Nest) -> int:
-    """Returns the bytes of the widest element in the reduction, or in all stages if there is none; lanes count such
-    elements.
-    """
-    stages = nest.stages if nest.reduction is None else [nest.reduction]
-    return max(widest_bytes(s.body) for s in stages)

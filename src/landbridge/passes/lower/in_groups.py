@@ -22,6 +22,7 @@ from landbridge.ir.kernel_attributes import (
 )
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
+from landbridge.passes.lower.measured_tiles import TileChoice
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.shared_code import Variant, kind_of_operand, share_code
@@ -32,17 +33,21 @@ _COMPUTE = ("arith.", "math.")
 
 
 def lower_kernels(
-    module: IRModule, finished: Callable[[func.FuncOp], None] = lambda _: None, *, verifies: bool = False
+    module: IRModule,
+    finished: Callable[[func.FuncOp], None] = lambda _: None,
+    tiles: TileChoice | None = None,
+    *,
+    verifies: bool = False,
 ) -> tuple[ModuleOp, dict[str, Variant]]:
     """Returns the lowered kernels of ``module``, in its order, and the calls of shared code by the name of the
     PrimFunc.
 
     Of kernels that differ only in values, one is kept. ``finished`` is called with each kernel once it is final.
-    ``verifies``: a schedule that no legal loop transformations make raises ScheduleError. If
-    kernels cannot be lowered, raises the error of the first of them in the order of ``module``.
+    ``tiles`` knows tiles that were measured. ``verifies``: a schedule that no legal loop transformations make raises
+    ScheduleError. If kernels cannot be lowered, raises the error of the first of them in the order of ``module``.
     """
     prims, targets = module.prims(), module.targets
-    lowerings = [lowering_for(target, verifies=verifies) for target in targets]
+    lowerings = [lowering_for(target, tiles, verifies=verifies) for target in targets]
     on_host = [target.on_host for target in targets]
     lowered: dict[str, func.FuncOp] = {}
     variants: dict[str, Variant] = {}

@@ -49,6 +49,8 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         l1_rows=machine.l1_rows(nest, sched.lane, sched.m_dim, sched.inner),
     )
     m_tile, n_tile = register_block(space)
+    if machine.tile is not None and machine.tile == sched.candidates[0][0]:
+        m_tile, n_tile = machine.tile[0], min(machine.tile[1], space.n_extent)
     whole = replace(sched, m_runs=cut.runs(m_tile), n_runs=tile_runs(last, n_tile, 0))
     return [whole, tail]
 

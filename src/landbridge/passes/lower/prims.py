@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import func
@@ -31,6 +32,7 @@ from landbridge.passes.lower.iterations import emit_iterations
 from landbridge.passes.lower.lengths import compute_sizes
 from landbridge.passes.lower.loop_nest_text import loop_nest_text
 from landbridge.passes.lower.loops import lower_loops
+from landbridge.passes.lower.measured_tiles import MeasuredTiles, TileChoice
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.scan import scan_nest
@@ -43,11 +45,14 @@ from landbridge.targets.grid import grid_limits
 from landbridge.targets.machine import cpu_core
 
 
-def lowering_for(target: Target, *, verifies: bool = False) -> Callable[[func.FuncOp], func.FuncOp]:
+def lowering_for(
+    target: Target, tiles: TileChoice | None = None, *, verifies: bool = False
+) -> Callable[[func.FuncOp], func.FuncOp]:
     """Returns a function that lowers a PrimFunc to the form that the code generator of ``target`` prints.
 
     Every access is proved to be inside its buffer. In a PrimFunc with a report, every access is tested at run time
-    instead. ``verifies``: a schedule that no legal loop transformations make raises ScheduleError.
+    instead. Kernels have the ``tiles`` that were measured, where there are some. ``verifies``: a schedule that no legal
+    loop transformations make raises ScheduleError.
     """
     limits = grid_limits(target)
     lower_one: Callable[[func.FuncOp], func.FuncOp]
@@ -63,8 +68,13 @@ def lowering_for(target: Target, *, verifies: bool = False) -> Callable[[func.Fu
         lower_one = lower_loops
     else:
         machine = vector_unit_of(target)
-        lower_one = partial(lower_prim, machine=machine, is_launched=not target.on_host, verifies=verifies)
-        otherwise = partial(lower_one, columns_first=True)
+
+        def lower_tasks(function: func.FuncOp, columns_first: bool = False) -> func.FuncOp:
+            measured = None if tiles is None else tiles.measured(function, target)
+            return lower_prim(function, machine, columns_first, not target.on_host, verifies, measured)
+
+        lower_one = lower_tasks
+        otherwise = partial(lower_tasks, columns_first=True)
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
         lowered = proved(function)
@@ -134,12 +144,16 @@ def lower_prim(
     columns_first: bool = False,
     is_launched: bool = False,
     verifies: bool = False,
+    measured: MeasuredTiles | None = None,
 ) -> func.FuncOp:
     """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``, ``verifies`` as in
     ``lowering_for``.
 
     ``is_launched``: a device launches its tasks, so that their number is one of the Sizes that an open function takes.
+    ``measured``: the tiles that were measured; nests have the fastest where it is among their candidates.
     """
+    if measured is not None:
+        machine = replace(machine, tile=measured.fastest)
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     sizes = open_extents(function)
@@ -171,7 +185,7 @@ def lower_prim(
     set_schedule(
         lowered,
         "; ".join(schedule_text(*each) for each in plan.schedules),
-        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(each[1]))),
+        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(each[1], measured))),
         _loops(plan, is_in_place=is_in_place(function), is_divided=is_divided, verifies=verifies),
     )
     if extents:

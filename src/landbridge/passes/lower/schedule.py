@@ -33,7 +33,8 @@ class VectorUnit:
     instructions pay. ``narrow_is_cheaper``: multiplying vectors of half the width may take less time; ``two_passes``:
     it is known to take half. ``unrolls``: long loops are unrolled. ``sums_in_factors``: each sum of products of two
     vectors takes two registers. ``core``: its pipes and caches, from the table of CPUs. ``unrolled``: how many
-    iterations of short loops are unrolled.
+    iterations of short loops are unrolled. ``tile``: the rows and columns of the tile that was measured to be the
+    fastest, if any.
     """
 
     vector_bytes: int
@@ -50,6 +51,7 @@ class VectorUnit:
     sums_in_factors: bool = False
     core: CpuCore = CpuCore()
     unrolled: int = 1
+    tile: tuple[int, int] | None = None
 
     def registers_of(self, nest: Nest, lane: int | None) -> int:
         """Returns the registers for the sums of ``nest`` and what they are computed from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from landbridge.passes.lower.measured_tiles import MeasuredTiles, Tile
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
@@ -31,13 +32,20 @@ def schedule_text(nest: Nest, sched: Schedule) -> str:
     return ", ".join(parts)
 
 
-def weighed_text(sched: Schedule) -> tuple[str, ...]:
+def weighed_text(sched: Schedule, measured: MeasuredTiles | None = None) -> tuple[str, ...]:
     """Returns the first of the candidates that ``sched`` was chosen from, itself first, with their predicted cycles:
-    ``"6x4: 12,345 cycles"``. Empty if there was no other one.
+    ``"6x4: 12,345 cycles"``, and what a call took where it was ``measured``. Empty if there was no other one.
     """
     if len(sched.candidates) < 2:
         return ()
-    return tuple(f"{m}x{n}: {cycles:,.0f} cycles" for (m, n), cycles in sched.candidates[: _SHOWN + 1])
+    seconds = dict(measured.seconds) if measured is not None else {}
+    shown = {tile: number < _SHOWN + 1 or tile in seconds for number, (tile, _) in enumerate(sched.candidates)}
+    return tuple(_weighed(tile, cycles, seconds.get(tile)) for tile, cycles in sched.candidates if shown[tile])
+
+
+def _weighed(tile: Tile, cycles: float, seconds: float | None) -> str:
+    time = "" if seconds is None else f", {1e6 * seconds:.1f} us measured"
+    return f"{tile[0]}x{tile[1]}: {cycles:,.0f} cycles{time}"
 
 
 def _tile(runs: Sequence[Run]) -> int:
