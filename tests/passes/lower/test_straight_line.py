@@ -95,7 +95,8 @@ def test_iterations_share_no_scalar_that_is_a_memory_operand() -> None:
     """Row 1 reads in iteration 0 what row 0 reads in iteration 1."""
     a = access(Linear(0, {ROWS: 1, ITERATIONS: 1}))
     shared, separate = (
-        numbered(LoadNumbers(LOOPS, nothing_holds, lane=COLUMNS, memory_scalars=scalars), a) for scalars in (False, True)
+        numbered(LoadNumbers(LOOPS, nothing_holds, lane=COLUMNS, memory_scalars=scalars), a)
+        for scalars in (False, True)
     )
     assert shared[1, 0, 0] == shared[0, 0, 1] and separate[1, 0, 0] != separate[0, 0, 1]
     assert separate[1, 0, 0] == separate[1, 2, 0]

@@ -63,8 +63,8 @@ class ReductionIterations:
         plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
         self._scalars = 0
-        if sched.iterations > 1 and sched.vectors is None:
-            self._scalars = sched.iterations if sched.scalars is None else sched.scalars.lanes
+        if sched.iterations > 1:
+            self._scalars = sched.iterations if sched.window is None else sched.window.lanes
         self.window = row_window(nest, sched.lane, sched.m_dim, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -189,9 +189,8 @@ class ReductionIterations:
             or iterations != self.nest.dims[last].extent
         ):
             return None
-        shared = self.sched.vectors or self.sched.scalars
-        if shared is not None:
-            return shared
+        if self.sched.window is not None:
+            return self.sched.window
         return overlap_of_rows(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots) -> Slots:
