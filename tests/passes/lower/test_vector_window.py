@@ -20,7 +20,7 @@ from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import VectorUnit
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 
 from .kernels import Array, run_prim
 
@@ -128,7 +128,7 @@ def test_rows_are_lines_where_these_have_something_in_common(
 
 
 def test_vectors_that_rows_read() -> None:
-    window = Window(3, 5, 2)
+    window = SharedWindow(3, 5, 2)
     read = {row * window.stride + iteration for row in range(6) for iteration in range(window.iterations)}
     assert window.vectors(6) == len(read)
 

@@ -43,7 +43,7 @@ from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.passes.lower.streaming_tile import streaming_tile
 from landbridge.passes.lower.strided_columns import most_copied
 from landbridge.passes.lower.unrolled import unrolled, unrolled_along_lanes
-from landbridge.passes.lower.windows import Window, grouped_iterations, scalar_window, vector_window
+from landbridge.passes.lower.windows import SharedWindow, grouped_iterations, scalar_window, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Extent, expected_size
 
@@ -96,7 +96,7 @@ class TileLoops:
     windows: bool
     rows_are_lanes: bool
     iterations: int = 1
-    window: Window | None = None
+    window: SharedWindow | None = None
 
     @property
     def n_extent(self) -> Extent:

@@ -21,7 +21,7 @@ from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.straight_line import LoadNumber
 from landbridge.passes.lower.windows import (
-    Window,
+    SharedWindow,
     has_contiguous_scalars,
     iterations_between,
     overlap_of_rows,
@@ -180,7 +180,7 @@ class ReductionIterations:
             pairs.sort(key=lambda pair: pair[0] + pair[1][0] * window.stride)
         return pairs
 
-    def overlap(self, iterations: int, last: int | None) -> Window | None:
+    def overlap(self, iterations: int, last: int | None) -> SharedWindow | None:
         """Returns the window that rows share if the unrolled ``iterations`` are all of it; else None."""
         if (
             last is None

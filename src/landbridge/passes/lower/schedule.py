@@ -17,7 +17,7 @@ from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.strided_columns import strided_columns
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 from landbridge.records import record
 from landbridge.targets.machine import CpuCore
 
@@ -113,7 +113,7 @@ class Schedule:
     partial_sums: int = 1
     iterations: int = 1
     transposed: bool = False
-    window: Window | None = None
+    window: SharedWindow | None = None
     copied: bool = False
     prefetches: bool = False
     prefetches_m: bool = False
