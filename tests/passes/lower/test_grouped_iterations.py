@@ -20,7 +20,7 @@ from landbridge.passes.lower.cost import SUM_ORDER
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim
@@ -195,10 +195,10 @@ def test_numbers_of_a_window_are_loaded_once_for_rows_and_iterations() -> None:
     function = prim.finish()
     (nest,) = build_nests(view_prim(function))
     sched = schedule(nest, NEON)
-    assert sched.scalars == Window(sched.inner[-1], 3, 2, 4) and sched.iterations == 3
-    assert schedule(nest, VectorUnit(16, 32)).scalars is None
+    assert sched.window == SharedWindow(sched.inner[-1], 3, 2, 4) and sched.iterations == 3
+    assert schedule(nest, VectorUnit(16, 32)).window is None
     rows, columns = sched.m_runs[0].tile, max(r.tile for r in sched.n_runs)
-    assert rows * columns + sched.scalars.extra_registers(rows, columns) <= NEON.registers
+    assert rows * columns + sched.window.extra_registers(rows, columns) <= NEON.registers
 
 
 @pytest.mark.parametrize("channels", [5, 9, 129])

@@ -20,7 +20,7 @@ from landbridge.passes.lower.candidates import schedule
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.schedule import VectorUnit
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 
 from .kernels import Array, run_prim
 
@@ -97,15 +97,15 @@ def test_a_line_is_loaded_once_for_all_rows_that_read_it(lines: int, stride: int
     made = function((8, 28, 64), 1, (lines, 3), stride)
     (nest,) = build_nests(view_prim(made))
     sched = schedule(nest, machine)
-    assert sched.vectors is not None and (sched.vectors.iterations, sched.vectors.stride) == (lines, stride)
+    assert sched.window is not None and (sched.window.iterations, sched.window.stride) == (lines, stride)
     rows = sched.m_runs[0].tile
-    assert rows + sched.vectors.extra_registers(rows, 1) <= machine.registers
+    assert rows + sched.window.extra_registers(rows, 1) <= machine.registers
     ops = list(lower_prim(made, machine).walk())
     loads = sum(isinstance(op, vector.LoadOp) for op in ops)
     products = sum(isinstance(op, arith.MulfOp) and isinstance(op.result.type, VectorType) for op in ops)
     tiles, columns = [run.tile for run in sched.m_runs], sum(run.tile for run in sched.n_runs)
     assert products == lines * sum(tiles) * columns
-    assert loads == sum(map(sched.vectors.vectors, tiles)) * columns
+    assert loads == sum(map(sched.window.vectors, tiles)) * columns
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_rows_are_lines_where_these_have_something_in_common(
     channels: int, kernel: tuple[int, int], stride: int, machine: VectorUnit, *, shared: bool
 ) -> None:
     (nest,) = build_nests(view_prim(function((8, 28, 64), channels, kernel, stride)))
-    assert (schedule(nest, machine).vectors is not None) is shared
+    assert (schedule(nest, machine).window is not None) is shared
 
 
 def test_vectors_that_rows_read() -> None:
-    window = Window(3, 5, 2)
+    window = SharedWindow(3, 5, 2)
     read = {row * window.stride + iteration for row in range(6) for iteration in range(window.iterations)}
     assert window.vectors(6) == len(read)
 

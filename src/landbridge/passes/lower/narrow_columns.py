@@ -35,7 +35,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # OpenCL C has no vectors of one lane
     mask = left if left != lanes and last_column_lanes(nest, sched.n_dim, sched.lane, sched.lanes) else 0
-    window = sched.scalars or sched.vectors
+    window = sched.window
     space = TileSpace(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window, core=machine.core)
     tile, _ = register_block(space)
     first = last * (sched.lanes // lanes) if plain else last

@@ -21,7 +21,7 @@ from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.straight_line import LoadNumber
 from landbridge.passes.lower.windows import (
-    Window,
+    SharedWindow,
     has_contiguous_scalars,
     iterations_between,
     overlap_of_rows,
@@ -63,8 +63,8 @@ class ReductionIterations:
         plain = sched.partial_sums == 1 and sched.iterations == 1
         self._between = 1
         self._scalars = 0
-        if sched.iterations > 1 and sched.vectors is None:
-            self._scalars = sched.iterations if sched.scalars is None else sched.scalars.lanes
+        if sched.iterations > 1:
+            self._scalars = sched.iterations if sched.window is None else sched.window.lanes
         self.window = row_window(nest, sched.lane, sched.m_dim, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -180,7 +180,7 @@ class ReductionIterations:
             pairs.sort(key=lambda pair: pair[0] + pair[1][0] * window.stride)
         return pairs
 
-    def overlap(self, iterations: int, last: int | None) -> Window | None:
+    def overlap(self, iterations: int, last: int | None) -> SharedWindow | None:
         """Returns the window that rows share if the unrolled ``iterations`` are all of it; else None."""
         if (
             last is None
@@ -189,9 +189,8 @@ class ReductionIterations:
             or iterations != self.nest.dims[last].extent
         ):
             return None
-        shared = self.sched.vectors or self.sched.scalars
-        if shared is not None:
-            return shared
+        if self.sched.window is not None:
+            return self.sched.window
         return overlap_of_rows(self.main, self.sched.lane, self.sched.m_dim, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots) -> Slots:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from landbridge.passes.lower.cost import REGISTER_TILE
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 from landbridge.records import record
 from landbridge.targets.machine import CpuCore
 
@@ -29,7 +29,7 @@ class TileSpace:
     registers: int
     iterations: int = 1
     beyond_l2: float = 0.0
-    window: Window | None = None
+    window: SharedWindow | None = None
     l1_rows: int = REGISTER_TILE.rows
     rows: Sequence[int] = ()
     core: CpuCore = CpuCore()

@@ -17,7 +17,7 @@ from landbridge.passes.lower.l1_rows import l1_rows
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.strided_columns import strided_columns
-from landbridge.passes.lower.windows import Window
+from landbridge.passes.lower.windows import SharedWindow
 from landbridge.records import record
 from landbridge.targets.machine import CpuCore
 
@@ -92,9 +92,8 @@ class Schedule:
 
     ``partial_sums`` accumulators per result hide the latency of additions. Every tile has the same number, so that sums
     are added in the same order everywhere in the result. ``iterations`` of the last reduction loop are unrolled
-    together, so that scalars which all lanes share are loaded for all of them at once; ``scalars`` is their window, if
-    rows share some, and ``vectors`` the window of vectors that rows share. ``unrolled`` iterations of the last
-    reduction loop are in its body, each with loads of its own.
+    together, so that they share loads: scalars for all lanes are lanes of one vector, and rows read the elements of one
+    ``window``. ``unrolled`` iterations of the last reduction loop are in its body, each with loads of its own.
 
     ``transposed``: accesses that are contiguous along the rows are transposed in registers. ``copied``: columns are
     contiguous along the sums, and tasks transpose them when they copy them. ``prefetches``: vectors that all rows share
@@ -118,8 +117,7 @@ class Schedule:
     partial_sums: int = 1
     iterations: int = 1
     transposed: bool = False
-    scalars: Window | None = None
-    vectors: Window | None = None
+    window: SharedWindow | None = None
     copied: bool = False
     prefetches: bool = False
     prefetches_m: bool = False

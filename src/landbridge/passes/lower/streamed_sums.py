@@ -40,7 +40,7 @@ def streaming(nest: Nest, sched: Schedule, machine: VectorUnit) -> Streaming | N
     lane, m_dim, n_dim = sched.lane, sched.m_dim, sched.n_dim
     if lane is None or m_dim is None or n_dim != lane or sched.horizontal or not machine.prefetches:
         return None
-    plain = sched.partial_sums == 1 and sched.iterations == 1 and sched.scalars is None and sched.vectors is None
+    plain = sched.partial_sums == 1 and sched.iterations == 1 and sched.window is None
     if not plain or len(sched.n_runs) != 1 or sched.n_runs[0].count != 1 or any(run.mask for run in sched.n_runs):
         return None
     tile = sched.m_runs[0].tile, sched.n_runs[0].tile

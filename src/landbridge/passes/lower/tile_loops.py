@@ -24,7 +24,7 @@ from landbridge.passes.lower.row_cut import RowCut, row_cut, tiles_along
 from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.rows_as_lanes import rows_may_be_lanes
 from landbridge.passes.lower.schedule import VectorUnit
-from landbridge.passes.lower.windows import Window, grouped_iterations, scalar_window, vector_window
+from landbridge.passes.lower.windows import SharedWindow, grouped_iterations, scalar_window, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Extent, expected_size
 
@@ -48,7 +48,8 @@ class VectorLoop:
 class TileLoops:
     """The loops of a nest and their roles in its tiles, with the fields of ``Schedule``, before a tile is chosen.
 
-    ``windows``: rows share vectors along a window. ``inner``: the reduction loops in order.
+    ``windows``: rows share the folds of a window, as in pools; ``window``: they share loads. ``inner``: the reduction
+    loops in order.
     """
 
     nest: Nest
@@ -62,8 +63,7 @@ class TileLoops:
     windows: bool
     rows_are_lanes: bool
     iterations: int = 1
-    scalars: Window | None = None
-    vectors: Window | None = None
+    window: SharedWindow | None = None
 
     @property
     def n_extent(self) -> Extent:
@@ -74,7 +74,7 @@ class TileLoops:
     def is_plain(self) -> bool:
         """Returns whether no padding, windows or copies are in the way of other tiles."""
         along = self.along
-        shared = self.windows or self.vectors is not None or self.scalars is not None or self.iterations > 1
+        shared = self.windows or self.window is not None or self.iterations > 1
         return not (shared or along.padded or along.copied)
 
 
@@ -116,9 +116,9 @@ def tile_loops(
     """Returns the roles of the loops of ``nest``, whose vectors lie ``along`` a loop."""
     lane, horizontal = along.lane, along.horizontal
     m_dim, n_dim = _tile_dims(nest, machine, parallel, reductions, along)
-    vectors = None if horizontal else vector_window(nest, lane, m_dim, reductions)
+    window = None if horizontal else vector_window(nest, lane, m_dim, reductions)
     windows = row_window(nest, lane, m_dim, reductions) is not None
-    shared = windows or vectors is not None
+    shared = windows or window is not None
     is_shared = shared or along.padded or m_dim is None or shares_vectors(nest, lane, m_dim)
     if n_dim == lane and not is_shared:
         enough = expected_size(tiles_along(nest, n_dim, lane, along.lanes)) >= machine.core.fma_latency
@@ -130,17 +130,15 @@ def tile_loops(
             m_dim = lane  # the tile of an elementwise nest is its lane loop, unrolled
     cut = row_cut(nest, m_dim, lane, along.lanes, repeats=repeats)
     rows_are_lanes = horizontal and not cut.once and rows_may_be_lanes(nest, lane, m_dim, along.lanes)
-    iterations, scalars = 1, None
+    iterations, inner = 1, reductions
     if machine.by_lane and not horizontal and not shared and not along.copied:
         iterations = grouped_iterations(nest, lane, m_dim, reductions, machine.vector_bytes)
-        scalars = scalar_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
-        iterations = iterations if scalars is None else scalars.iterations
-    inner = reductions
-    if vectors is not None:
-        inner, iterations = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.iterations
+        window = scalar_window(nest, lane, m_dim, reductions, machine.vector_bytes) if iterations == 1 else None
+    if window is not None:
+        inner, iterations = (*(d for d in reductions if d != window.dim), window.dim), window.iterations
     around = tuple(parallel)
     return TileLoops(
-        nest, machine, around, inner, along, m_dim, n_dim, cut, windows, rows_are_lanes, iterations, scalars, vectors
+        nest, machine, around, inner, along, m_dim, n_dim, cut, windows, rows_are_lanes, iterations, window
     )
 
 

@@ -25,7 +25,7 @@ from landbridge.sizes.size import Extent, at_least
 
 
 @record(frozen=True)
-class Window:
+class SharedWindow:
     """The ``iterations`` of reduction loop ``dim`` in which rows of a tile have loads in common: a row reads element
     ``row * stride + iteration``.
 
@@ -91,7 +91,7 @@ def tested_indices(reads: Iterable[ElementAccess]) -> list[Linear]:
 
 def scalar_window(
     nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int], vector_bytes: int
-) -> Window | None:
+) -> SharedWindow | None:
     """Returns the window of scalars that rows of a tile share in the last of the reduction loops ``inner``; None if
     there is none.
 
@@ -109,10 +109,10 @@ def scalar_window(
     if any(r.varies(m_dim) or r.index.nonlinear_in(last) for r in reads if r is not shared[0]):
         return None
     stride = window_stride(tested_indices(shared), m_dim, last, iterations)
-    return None if stride is None else Window(last, iterations, stride, vector_bytes // widest_bytes(main.body))
+    return None if stride is None else SharedWindow(last, iterations, stride, vector_bytes // widest_bytes(main.body))
 
 
-def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> Window | None:
+def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequence[int]) -> SharedWindow | None:
     """Returns the window of vectors that rows of a tile share in one of the reduction loops ``inner``; None if there
     is none.
 
@@ -137,11 +137,11 @@ def vector_window(nest: Nest, lane: int | None, m_dim: int | None, inner: Sequen
         if (iterations := _unrollable(nest, d)) is None:
             continue
         if (stride := window_stride(tested_indices(moving), m_dim, d, iterations)) is not None:
-            return Window(d, iterations, stride)
+            return SharedWindow(d, iterations, stride)
     return None
 
 
-def overlap_of_rows(main: Stage, lane: int, m_dim: int | None, last: int, extent: Extent) -> Window | None:
+def overlap_of_rows(main: Stage, lane: int, m_dim: int | None, last: int, extent: Extent) -> SharedWindow | None:
     """Returns the window of vectors that rows share in loop ``last`` if everything that ``main`` reads is a vector;
     None if there is none.
     """
@@ -153,7 +153,7 @@ def overlap_of_rows(main: Stage, lane: int, m_dim: int | None, last: int, extent
     for r in reads:
         step, distance = r.index.coeff(last), r.index.coeff(m_dim)
         if isinstance(step, int) and isinstance(distance, int) and 0 < step <= distance < step * extent:
-            return Window(last, extent, distance // step) if distance % step == 0 else None
+            return SharedWindow(last, extent, distance // step) if distance % step == 0 else None
     return None
 
 
