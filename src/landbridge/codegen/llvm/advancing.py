@@ -33,7 +33,8 @@ class PointerUse:
 @record
 class Carried:
     """A pointer: ``name`` in the loop, ``first`` before it, and the bytes ``advance`` that an iteration adds, a name or
-    a number. ``start`` is how many bytes behind its base it is. ``uses``: in order.
+    a number. ``start`` is how many bytes behind its base it is. ``uses``: in order. ``following``: its value in the
+    next iteration, where that is computed with the loop's body; else "".
     """
 
     name: str
@@ -41,6 +42,7 @@ class Carried:
     advance: str
     start: int
     uses: list[PointerUse] = field(default_factory=list)
+    following: str = ""
 
 
 @record

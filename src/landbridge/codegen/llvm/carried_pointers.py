@@ -119,6 +119,8 @@ def finish(e: LlvmEmitter, loop: Advancing, before: str) -> list[str]:
 
 
 def _finish(e: LlvmEmitter, carried: Carried, before: str) -> str:
+    if carried.following:
+        return f"  {carried.name} = phi ptr [ {carried.first}, %{before} ], [ {carried.following}, %{e.block} ]"
     last, at = carried.name, 0
     for use in carried.uses:
         moved = use.offset - at

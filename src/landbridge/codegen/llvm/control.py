@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from landbridge.codegen.llvm.advancing import Advancing
 from landbridge.codegen.llvm.carried_pointers import finish
 from landbridge.codegen.llvm.emitter import INDEX_BITS, LlvmEmitter, Printer
+from landbridge.codegen.llvm.neon_products import emit_products
 from landbridge.codegen.printing import callee, returned
 
 #: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
@@ -48,7 +49,8 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     e.line(f"br i1 {going}, label %{body}, label %{done}")
     e.start_block(body)
     around, e.accumulates = e.accumulates, bool(carried)
-    yielded = e.nested(block)
+    products = emit_products(e, advancing, block) if advancing else None
+    yielded = e.nested(block) if products is None else products
     e.accumulates = around
     following = e.emit(f"add nsw {kind} {counter}, {by}")
     pointers = finish(e, advancing, before) if advancing else []
