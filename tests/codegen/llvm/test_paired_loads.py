@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.codegen.llvm.paired_loads import Fetch, Load, LaneProduct, paired_steps
+from landbridge.codegen.llvm.paired_loads import Fetch, LaneProduct, Load, paired_steps
 
 ROWS, COLUMNS, LANES = 4, 2, 4
 #: A row has one vector of scalars, and a column a vector of weights for each of its lanes.

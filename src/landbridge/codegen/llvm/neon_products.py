@@ -19,7 +19,7 @@ from landbridge.codegen.contraction import fused_product
 from landbridge.codegen.llvm.advancing import Advancing, Carried
 from landbridge.codegen.llvm.emitter import LlvmEmitter
 from landbridge.codegen.llvm.memory import address
-from landbridge.codegen.llvm.paired_loads import Fetch, Load, LaneProduct, paired_steps
+from landbridge.codegen.llvm.paired_loads import Fetch, LaneProduct, Load, paired_steps
 from landbridge.codegen.printing import lane_position
 from landbridge.records import record
 
