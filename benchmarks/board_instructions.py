@@ -19,10 +19,11 @@ pixels by n vectors of channels that the registers allow, and still no loops, ed
   14 multiplications, 7 loads of elements, 2 of vectors, and an addition to the address of each of these, as VLE has no
   offset: 25 for 28 multiplications of one register.
 
-What the code does in a tile: on ARMv7 43 for 32, which is 1.34, as pixels are loaded one by one (2 more) and a loop
-counts, compares and branches (3 more); no model can be below that times its share of tiles of 4 by 2. On RVV two
-iterations of a tile of 4 by 3 are 48 or 49 for 48, where nothing is better by more than 2 %. The rest is at edges of
-images, between blocks of sums, in functions after sums, and, with registers of 256 bits, in lanes behind the channels.
+What the code does in a tile of 4 by 2 on ARMv7 is 43 for 32, or 1.34: pixels are loaded one by one (2 more than by
+hand), and a loop counts, compares and branches (3 more). Pixels in pairs took 41 in some loops on Cortex-A9 and spilled
+sums on A7. On RVV two iterations of a tile of 4 by 3 are 48 or 49 for 48; by hand two of 7 by 2 would be 55 for 56. The
+rest of a run is at edges of images, between blocks of sums, in functions after sums, and, with registers of 256 bits,
+in lanes behind the channels.
 
 Needs Debian's qemu-user and gcc.
 """
