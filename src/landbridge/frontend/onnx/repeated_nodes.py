@@ -92,7 +92,7 @@ class _Node:
 
 
 @record(eq=False)
-class ImportRecording:
+class Recording:
     """The import of ``of`` in progress. ``read``: the arrays whose elements decided something. ``is_plain``: nothing is
     known yet that prevents that it is repeated.
     """
@@ -120,7 +120,7 @@ class RepeatedNodes:
         self._arrays: IdentityMap[Array, int] = IdentityMap()
         #: Positions of operands whose elements an import has read, by operator.
         self._read: dict[tuple[str, str], set[int]] = {}
-        self._recording: ImportRecording | None = None
+        self._recording: Recording | None = None
         #: How many nodes were imported like others.
         self.count = 0
 
@@ -140,7 +140,7 @@ class RepeatedNodes:
             return self._repeat(known, found)
         before = self._state()
         g.built_constants = []
-        self._recording = ImportRecording(
+        self._recording = Recording(
             found, before, g.block.last_op, g.module.prim_count - len(g.known_prims), g.budget.spent, len(g.growths)
         )
         return None
@@ -225,20 +225,22 @@ class RepeatedNodes:
         read = self._read.get((node.node.domain, node.node.op_type), ())
         parts: list[Hashable] = [self._attribute_key(node.node)]
         growths = self._g.growths
-        seen: IdentityMap[Any, int] = IdentityMap()
+        # a view and what it is a view of have numbers of their own: either may be another operand
+        numbers: IdentityMap[Any, int] = IdentityMap()
         for position, x in enumerate(node.operands):
             if x is None:
                 parts.append(None)
                 continue
-            first = seen.setdefault(x, position)
-            if first != position:
-                parts.append(first)
+            known = len(numbers)
+            if (number := numbers.setdefault(x, known)) != known:
+                parts.append(number)
             elif isinstance(x, SSAValue):
                 parts.append((self._type(x.type), x in growths))
                 if isinstance(x.owner, ViewOp):
                     source = x.owner.source
-                    parts.append((self._type(source.type), source in growths, x.owner.first))
-                    parts.append(seen.setdefault(source, position))
+                    is_of_view = isinstance(source.owner, ViewOp)
+                    parts.append((self._type(source.type), source in growths, x.owner.first, is_of_view))
+                    parts.append(numbers.setdefault(source, len(numbers)))
             elif isinstance(x, np.ndarray):
                 parts.append(self._array(x, position in read))
         return tuple(parts)
@@ -260,14 +262,13 @@ class RepeatedNodes:
         return "weight", x.dtype.name, x.shape
 
     def _import(
-        self, recording: ImportRecording, constants: Sequence[BuiltConstant], results: Sequence[ImportedValue]
+        self, recording: Recording, constants: Sequence[BuiltConstant], results: Sequence[ImportedValue]
     ) -> _Import | None:
         """Returns what the node of ``recording`` became; None if that cannot be repeated."""
         g, node = self._g, recording.of
         name = StringAttr(g.node)
         of_constants = {each.value: each for each in constants}
         positions = {value: position for position, value in enumerate(node.values)}
-        count = len(node.values)  # more than the positions where an operand occurs twice
         appended: list[_Appended] = []
         for op in _after(recording.last, g):
             if not isinstance(op, _APPENDED) or any(value not in positions for value in op.operands):
@@ -290,8 +291,7 @@ class RepeatedNodes:
                 )
             )
             for result in op.results:
-                positions[result] = count
-                count += 1
+                positions[result] = len(positions)
         found: list[Array | int] = []
         for x in results:
             operand = next((i for i, each in enumerate(node.operands) if each is x), None)
@@ -316,8 +316,10 @@ class RepeatedNodes:
             g.module.prim_count - len(g.known_prims) - recording.functions,
         )
 
-    def _constant(self, recording: ImportRecording, built: BuiltConstant) -> _Constant | None:
-        """Returns how an equal node makes the constant ``built``; None if it was made of a weight in another way."""
+    def _constant(self, recording: Recording, built: BuiltConstant) -> _Constant | None:
+        """Returns how an equal node makes the constant ``built``; None if it was made of a weight in another way, or of
+        one of several that share memory.
+        """
         node = recording.of
         hint: str | None = built.hint
         named = None
@@ -326,9 +328,12 @@ class RepeatedNodes:
             named = next((i for i, name in enumerate(names) if name == hint), None)
             hint = None if named is not None or hint == built.node else hint
         array = built.array
-        for position, x in enumerate(node.operands):
-            if isinstance(x, np.ndarray) and _is_weight(x) and _is_reshape(array, x):
-                return _Constant(None, position, array.shape, hint, named)
+        weights = {i: x for i, x in enumerate(node.operands) if isinstance(x, np.ndarray) and _is_weight(x)}
+        same = [i for i, x in weights.items() if array is x] or [i for i, x in weights.items() if _is_reshape(array, x)]
+        if any(weights[i] is not weights[same[0]] for i in same):
+            return None  # these share memory, and those of an equal node need not
+        if same:
+            return _Constant(None, same[0], array.shape, hint, named)
         is_of_weight = node.has_weights and _is_weight(array)
         return None if is_of_weight else _Constant(array, 0, array.shape, hint, named)
 
@@ -395,7 +400,10 @@ def _is_reshape(array: Array, x: Array) -> bool:
 
 def _attribute(value: Any) -> Hashable:
     """Returns a key that is equal for attributes of equal values: as text, -0.0 is not 0, nor 1.0 the integer 1."""
-    return (value.dtype.name, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else repr(value)
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    elements = repr(value.tolist()) if value.dtype == object else value.tobytes()  # bytes of objects are addresses
+    return value.dtype.name, value.shape, elements
 
 
 def _equal_shapes(node: ir.Node) -> Iterator[int | None]:
