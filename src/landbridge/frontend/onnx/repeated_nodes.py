@@ -80,9 +80,9 @@ class _Import:
 
 @record(eq=False)
 class _Node:
-    """A node that is about to be imported: its ``operands``, and the ``values`` of the graph among these.
+    """A node that is about to be imported: its ``operands``, and the ``values`` of the graph among these, each once.
 
-    A value that is a view is preceded by what it is a view of.
+    They include what an operand is a view of.
     """
 
     node: ir.Node
@@ -190,20 +190,20 @@ class RepeatedNodes:
         """Returns the facts of ``node``; None if it is of a kind that is not repeated."""
         if self._attribute_key(node) is None:
             return None
-        values: list[SSAValue] = []
+        values: dict[SSAValue, None] = {}
         has_weights = False
         for x in operands:
             if isinstance(x, SSAValue):
                 if x in self._g.whole or (has_no_elements(x) and not node.domain):
                     return None  # results without elements may follow from those of the first program
                 if isinstance(x.owner, ViewOp):
-                    values.append(x.owner.source)
-                values.append(x)
+                    values[x.owner.source] = None
+                values[x] = None
             elif isinstance(x, np.ndarray):
                 has_weights |= _is_weight(x)
             elif x is not None:
                 return None
-        return _Node(node, operands, values, has_weights) if values else None
+        return _Node(node, operands, list(values), has_weights) if values else None
 
     def _attribute_key(self, node: ir.Node) -> Hashable:
         """Returns the operator of ``node`` and its attributes; None if one of these is a graph."""
