@@ -92,7 +92,7 @@ class _Node:
 
 
 @record(eq=False)
-class Recording:
+class ImportRecording:
     """The import of ``of`` in progress. ``read``: the arrays whose elements decided something. ``is_plain``: nothing is
     known yet that prevents that it is repeated.
     """
@@ -120,7 +120,7 @@ class RepeatedNodes:
         self._arrays: IdentityMap[Array, int] = IdentityMap()
         #: Positions of operands whose elements an import has read, by operator.
         self._read: dict[tuple[str, str], set[int]] = {}
-        self._recording: Recording | None = None
+        self._recording: ImportRecording | None = None
         #: How many nodes were imported like others.
         self.count = 0
 
@@ -140,7 +140,7 @@ class RepeatedNodes:
             return self._repeat(known, found)
         before = self._state()
         g.built_constants = []
-        self._recording = Recording(
+        self._recording = ImportRecording(
             found, before, g.block.last_op, g.module.prim_count - len(g.known_prims), g.budget.spent, len(g.growths)
         )
         return None
@@ -262,7 +262,7 @@ class RepeatedNodes:
         return "weight", x.dtype.name, x.shape
 
     def _import(
-        self, recording: Recording, constants: Sequence[BuiltConstant], results: Sequence[ImportedValue]
+        self, recording: ImportRecording, constants: Sequence[BuiltConstant], results: Sequence[ImportedValue]
     ) -> _Import | None:
         """Returns what the node of ``recording`` became; None if that cannot be repeated."""
         g, node = self._g, recording.of
@@ -316,7 +316,7 @@ class RepeatedNodes:
             g.module.prim_count - len(g.known_prims) - recording.functions,
         )
 
-    def _constant(self, recording: Recording, built: BuiltConstant) -> _Constant | None:
+    def _constant(self, recording: ImportRecording, built: BuiltConstant) -> _Constant | None:
         """Returns how an equal node makes the constant ``built``; None if it was made of a weight in another way, or of
         one of several that share memory.
         """
