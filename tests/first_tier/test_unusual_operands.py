@@ -89,6 +89,33 @@ def test_scalars(operator: onnx.NodeProto) -> None:
     _compare(_model([operator], {"x": x}, {"y": result}, constants), x)
 
 
+def test_a_scalar_is_quantized_by_its_range() -> None:
+    x = np.array(1.5, np.float32)
+    results: dict[str, Array] = {"y": np.array(0, np.uint8), "s": x, "zero": np.array(0, np.uint8)}
+    _compare(_model([node("DynamicQuantizeLinear", ["x"], list(results))], {"x": x}, results), x)
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands"),
+    [
+        *((node(name, ["a"], ["y"]), [np.array([True])]) for name in ("Neg", "Sign", "Abs", "Relu", "BitwiseNot")),
+        *((node(name, ["a"], ["y"]), [np.array([1])]) for name in ("Round", "Floor", "Ceil", "Not")),
+        *((node(name, ["a", "b"], ["y"]), [np.array([True])] * 2) for name in ("Add", "Sub", "Mod", "BitwiseAnd")),
+        *((node(name, ["a", "b"], ["y"]), [FLOATS, FLOATS]) for name in ("Gather", "GatherElements", "GatherND")),
+        *((node(name, ["a", "b", "c"], ["y"]), [FLOATS] * 3) for name in ("ScatterElements", "ScatterND")),
+        (node("And", ["a", "b"], ["y"]), [FLOATS, FLOATS]),
+        (node("ScatterND", ["a", "b", "c"], ["y"]), [FLOATS, np.array(1), FLOATS[0]]),
+        (node("ScatterND", ["a", "b", "c"], ["y"]), [FLOATS, np.array([[1]]), FLOATS]),
+        (node("Trilu", ["a"], ["y"]), [FLOATS]),
+        (node("LRN", ["a"], ["y"], size=1), [FLOATS]),
+    ],
+    ids=lambda each: getattr(each, "op_type", None),
+)
+def test_a_model_that_is_not_legal_is_left_to_the_compiler(operator: onnx.NodeProto, operands: list[Array]) -> None:
+    inputs = dict(zip("abc", operands, strict=False))
+    assert first_program(_model([operator], inputs, {"y": operands[0]}, opset=18), TARGET) is None
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_integers_at_their_limits(dtype: type[np.integer[Any]]) -> None:
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max

@@ -21,7 +21,7 @@ def quantize_by_range(x: Array, out: Array, scale: Array, zero: Array) -> None:
     low, high = np.minimum(x.min(), np.float32(0)), np.maximum(x.max(), np.float32(0))
     scale[...] = (high - low) / np.float32(255)
     zero[...] = np.rint(np.clip(0 - np.nan_to_num(low / scale), 0, 255))
-    found = np.nan_to_num(x / scale)
+    found = np.asarray(np.nan_to_num(x / scale))  # numpy makes a scalar of one without axes
     np.rint(found, out=found)
     found += zero
     np.copyto(out, np.clip(found, 0, 255), casting="unsafe")

@@ -25,6 +25,13 @@ _ATTRIBUTES = {
     "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
     "ThresholdedRelu": {"alpha": 1.0},
 }
+#: The kinds of element types, as numpy has them, of operators that do not take all numbers (kinds i, u and f).
+_KINDS = {
+    **dict.fromkeys(("Not", "And", "Or", "Xor"), "b"),
+    **dict.fromkeys(("BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor"), "iu"),
+    **dict.fromkeys(("Floor", "Ceil", "Round"), "f"),
+    **dict.fromkeys(("Neg", "Relu"), "if"),
+}
 _COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 
 
@@ -34,6 +41,14 @@ def broadcast(*values: ShapedValue) -> tuple[int, ...]:
         return np.broadcast_shapes(*(value.shape for value in values))
     except ValueError as error:
         raise NotTakenError(str(error)) from error
+
+
+def _check_kind(r: Request, x: ShapedValue) -> None:
+    """Raises NotTakenError unless ONNX's operator takes elements of the type of ``x``: the compiler says what is wrong
+    with such a model, where numpy would fail in a run.
+    """
+    if np.dtype(x.dtype).kind not in _KINDS.get(r.node.op_type, "iuf"):
+        raise NotTakenError(f"{r.node.op_type} of {x.dtype}")
 
 
 @translates(*_OF_FLOATS, *_ATTRIBUTES)
@@ -50,6 +65,7 @@ def of_floats(r: Request) -> Sequence[ShapedValue]:
 def of_numbers(r: Request) -> Sequence[ShapedValue]:
     """Translates functions of one element of any type that keep it."""
     x = r.input(0)
+    _check_kind(r, x)
     if x.dtype != "float16":
         return r.call(r.node.op_type, [x], [(x.shape, x.dtype)], overwrites=True)
     raise NotTakenError("float16")
@@ -71,6 +87,8 @@ def binary(r: Request) -> Sequence[ShapedValue]:
     a, b = r.input(0), r.input(1)
     if a.dtype == "float16" or (a.dtype != b.dtype and r.node.op_type != "Pow"):
         raise NotTakenError(f"{r.node.op_type} of {a.dtype} and {b.dtype}")
+    _check_kind(r, a)
+    _check_kind(r, b)
     return r.call(r.node.op_type, [a, b], [(broadcast(a, b), a.dtype)], overwrites=True)
 
 
@@ -78,6 +96,7 @@ def binary(r: Request) -> Sequence[ShapedValue]:
 def mod(r: Request) -> Sequence[ShapedValue]:
     """Translates Mod."""
     a, b = r.input(0), r.input(1)
+    _check_kind(r, a)
     return r.call("Mod", [a, b], [(broadcast(a, b), a.dtype)], {"fmod": r.attribute("fmod", 0)}, overwrites=True)
 
 

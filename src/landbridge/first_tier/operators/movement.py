@@ -271,6 +271,8 @@ def gather_nd(r: Request) -> Sequence[ShapedValue]:
     x, indices = r.input(0), r.input(1)
     if r.attribute("batch_dims", 0) or not indices.shape or 0 in x.shape or indices.constant is not None:
         raise NotTakenError("GatherND of batches, or at constants")
+    if indices.dtype != "int64":
+        raise NotTakenError(f"GatherND at indices of {indices.dtype}")
     shape = (*indices.shape[:-1], *x.shape[indices.shape[-1] :])
     return r.call("GatherND", [x, indices], [(shape, x.dtype)])
 
@@ -281,6 +283,11 @@ def scatter_nd(r: Request) -> Sequence[ShapedValue]:
     x, indices, updates = r.input(0), r.input(1), r.input(2)
     if r.attribute("reduction", "none") != "none" or indices.constant is not None:
         raise NotTakenError("ScatterND that reduces, or at constants")
+    depth = indices.shape[-1] if indices.shape else 0
+    if indices.dtype != "int64" or not 0 < depth <= len(x.shape) or updates.dtype != x.dtype:
+        raise NotTakenError(f"ScatterND at indices of {indices.dtype} and shape {indices.shape}")
+    if updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
+        raise NotTakenError(f"ScatterND of updates of shape {updates.shape}")
     return r.call("ScatterND", [x, indices, updates], [(x.shape, x.dtype)])
 
 
@@ -308,6 +315,8 @@ def scatter_elements(r: Request) -> Sequence[ShapedValue]:
 def triangle(r: Request) -> Sequence[ShapedValue]:
     """Translates Trilu."""
     x = r.input(0)
+    if len(x.shape) < 2:
+        raise NotTakenError(f"Trilu of shape {x.shape}")
     diagonal = 0 if r.optional(1) is None else int(r.known(1).reshape(()))
     return r.call("Trilu", [x], [(x.shape, x.dtype)], {"diagonal": diagonal, "upper": r.attribute("upper", 1)})
 
@@ -355,7 +364,11 @@ def _transposed(r: Request, x: ShapedValue, perm: Sequence[int]) -> ShapedValue:
 
 
 def _check_indices(r: Request, indices: ShapedValue, extent: int) -> None:
-    """Raises NotTakenError for an axis without elements, and for constants out of range, which are errors."""
+    """Raises NotTakenError for an axis without elements, for constants out of range and for other types of indices
+    than ONNX has, which are errors.
+    """
     known = indices.constant
+    if indices.dtype not in ("int32", "int64"):
+        raise NotTakenError(f"{r.node.op_type} at indices of {indices.dtype}")
     if not extent or (known is not None and ((known < -extent) | (known >= extent)).any()):
         raise NotTakenError(f"{r.node.op_type} at indices out of range")

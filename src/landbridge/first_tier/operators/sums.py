@@ -135,7 +135,7 @@ def rms_normalization(r: Request) -> Sequence[ShapedValue]:
 def local_response(r: Request) -> Sequence[ShapedValue]:
     """Translates LRN."""
     x, size = r.input(0), r.attribute("size", 1)
-    if size < 1:
-        raise NotTakenError(f"LRN of {size} channels")
+    if size < 1 or len(x.shape) < 2:
+        raise NotTakenError(f"LRN of {size} channels, of shape {x.shape}")
     options = {"alpha": r.attribute("alpha", 1e-4), "beta": r.attribute("beta", 0.75), "bias": r.attribute("bias", 1.0)}
     return r.call("LRN", [x], [(x.shape, r.floats(x))], options | {"size": size}, overwrites=True)
