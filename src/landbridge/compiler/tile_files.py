@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 from xdsl.dialects import func
 
@@ -33,7 +32,7 @@ def read_tiles(folder: CacheFolder, name: str) -> MeasuredTiles | None:
         return None
     try:
         return _parsed(json.loads(text))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         warn(f"{file} is no file of measured tiles and is ignored: {error}", FallbackWarning)
         return None
 
@@ -49,20 +48,29 @@ def write_tiles(folder: CacheFolder, name: str, tiles: MeasuredTiles) -> bool:
     return True
 
 
-def _parsed(content: dict[str, list[object]]) -> MeasuredTiles:
+def _parsed(content: object) -> MeasuredTiles:
+    """Returns the tiles of a file's JSON; raises ValueError that says what is wrong with it."""
+    if not isinstance(content, dict) or content.keys() != {"fastest", "seconds"}:
+        raise ValueError("it is no object of 'fastest' and 'seconds'")
+    if not isinstance(content["seconds"], list):
+        raise ValueError("'seconds' is no list")
     seconds = []
-    for m, n, time in content["seconds"]:  # type: ignore[misc]
-        if not isinstance(time, float) or not time > 0:  # type: ignore[has-type]
-            raise ValueError(f"a time of {time!r}")  # type: ignore[has-type]
-        seconds.append((_tile((m, n)), time))  # type: ignore[has-type]
+    for entry in content["seconds"]:
+        if not isinstance(entry, list) or len(entry) != 3:
+            raise ValueError(f"{entry!r} is no tile with its seconds")
+        *tile, time = entry
+        if not isinstance(time, float) or not time > 0:
+            raise ValueError(f"a time of {time!r}")
+        seconds.append((_tile(tile), time))
     fastest = None if content["fastest"] is None else _tile(content["fastest"])
     if fastest is not None and fastest not in dict(seconds):
         raise ValueError(f"the fastest tile, {fastest}, was not measured")
     return MeasuredTiles(fastest, tuple(seconds))
 
 
-def _tile(given: Iterable[object]) -> Tile:
+def _tile(given: object) -> Tile:
+    """Returns the rows and columns of a tile."""
+    if not isinstance(given, list) or len(given) != 2 or not all(type(n) is int and 0 < n < 1 << 16 for n in given):
+        raise ValueError(f"a tile of {given!r}")
     m, n = given
-    if not (isinstance(m, int) and isinstance(n, int) and 0 < m < 1 << 16 and 0 < n < 1 << 16):
-        raise ValueError(f"a tile of {m!r} x {n!r}")
     return m, n
