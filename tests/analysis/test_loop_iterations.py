@@ -28,8 +28,8 @@ def lowered(monkeypatch: pytest.MonkeyPatch, op: str, shape: tuple[int | str, ..
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     found: list[func.FuncOp] = []
 
-    def kept(*args: Any) -> Any:
-        result = lower_kernels(*args)
+    def kept(*args: Any, **options: Any) -> Any:
+        result = lower_kernels(*args, **options)
         found.extend(each for each in result[0].body.block.ops if isinstance(each, func.FuncOp))
         return result
 

@@ -13,7 +13,7 @@ from onnx import numpy_helper, parser
 
 import landbridge as lb
 from landbridge.errors import BindError, OutOfMemoryError, PlacementError, ShapeError
-from landbridge.executable.header import OPEN_LAUNCHES_VERSION
+from landbridge.executable.header import SIZES_VERSION
 from landbridge.executable.parts import Function
 from landbridge.targets import Target
 from landbridge.vm import bound_program
@@ -145,7 +145,7 @@ def test_prepared_sizes_and_files(place: tuple[lb.Device, Target], tmp_path: Pat
     device, target = place
     path = tmp_path / "open.lbx"
     lb.compile(parser.parse_model(SOFTMAX), target).save(path)
-    assert int.from_bytes(path.read_bytes()[8:12], "little") == OPEN_LAUNCHES_VERSION
+    assert int.from_bytes(path.read_bytes()[8:12], "little") == SIZES_VERSION
     session = lb.Session(lb.load(path, verify="all"), device=device)
     session.prepare(n=[4, 7])
     for n in (7, 4, 5):

@@ -135,11 +135,11 @@ def test_code_that_cannot_be_made_of_nothing_is_made_of_one_or_more(monkeypatch:
     """What is not proved for 0 is compiled for at least 1, and such a run is refused where a result has elements."""
     lower, refused = compilation.lower_kernels, []
 
-    def proving_no_zeros(module: Any, finished: Any) -> Any:
+    def proving_no_zeros(module: Any, *args: Any, **options: Any) -> Any:
         if any(symbol.low == 0 for symbol in module.dimensions().values()):
             refused.append(module)
             raise AccessError("not proved")
-        return lower(module, finished)
+        return lower(module, *args, **options)
 
     monkeypatch.setattr(compilation, "lower_kernels", proving_no_zeros)
     model, reference = _model("e = Relu(s)")
@@ -157,7 +157,7 @@ def test_code_that_cannot_be_made_of_nothing_is_made_of_one_or_more(monkeypatch:
 
 
 def test_a_fault_that_has_nothing_to_do_with_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unproved(module: Any, finished: Any) -> Any:
+    def unproved(module: Any, *args: Any, **options: Any) -> Any:
         raise AccessError("not proved")
 
     monkeypatch.setattr(compilation, "lower_kernels", unproved)

@@ -31,6 +31,11 @@ def test_a_core_without_an_entry_has_the_defaults() -> None:
     assert CpuCore().multiply_adds_in_flight == 8
 
 
+def test_a_target_that_names_no_cpu_has_the_defaults() -> None:
+    assert "mcpu" not in Target("wasm").options
+    assert vector_unit_of(Target("wasm")).core == CpuCore()
+
+
 def test_a_new_cpu_is_an_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
     assert not vector_unit_of(target).two_passes and not narrow_is_cheaper(target)

@@ -48,7 +48,7 @@ def test_helpers_are_there_where_many_are_expected(
         started.append(args)
         return popen(*args, **options)
 
-    monkeypatch.setattr("landbridge.process.llvm_process.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.process.start_helper.subprocess.Popen", start)
     monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
     with closing(Jobs(MACHINE, expected=expected)) as jobs:
         indices = [jobs.add(job) for job in JOBS]
@@ -123,7 +123,7 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
         started.append(process)
         return process  # type: ignore[no-any-return]
 
-    monkeypatch.setattr("landbridge.process.llvm_process.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.process.start_helper.subprocess.Popen", start)
     slow = Job("define void @slow() { ret void }\n" + ";" * 1000 * 1000, True)
     with pytest.raises(CodegenError, match="LLVM ended its process"):
         compile_all([slow, *JOBS * 20], MACHINE, 2)

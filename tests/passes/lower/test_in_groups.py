@@ -48,14 +48,14 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, s
     found = []
     lower_kernels = compilation.lower_kernels
 
-    def keep(module: Any, finished: Callable[[func.FuncOp], None], **options: Any) -> Any:
+    def keep(module: Any, finished: Callable[[func.FuncOp], None], *args: Any, **options: Any) -> Any:
         texts: dict[str, str] = {}
 
         def tell(function: func.FuncOp) -> None:
             texts[function.sym_name.data] = str(function)
             finished(function)
 
-        made, variants = lower_kernels(module, tell, **options)
+        made, variants = lower_kernels(module, tell, *args, **options)
         found.append((module, made, texts, variants))
         return made, variants
 
@@ -91,8 +91,8 @@ def test_the_first_kernel_that_cannot_be_lowered_is_the_error(first: int, monkey
     """As many fail as come after it, whichever are lowered before."""
     lowering_for, names = in_groups.lowering_for, list[str]()
 
-    def failing(target: Any, **options: Any) -> Any:
-        lower = lowering_for(target, **options)
+    def failing(target: Any, *args: Any, **options: Any) -> Any:
+        lower = lowering_for(target, *args, **options)
 
         def lowering(prim: func.FuncOp) -> func.FuncOp:
             block = prim.parent

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from xdsl.ir import Block
@@ -150,6 +150,7 @@ def executed(peeling: Peeling, run: Run, row: int, taps: int, d: int) -> set[tup
 
 
 @settings(deadline=None)
+@example(7, 2, 1, 0, 5, 16)  # padding behind the rows that is as long as the first tile
 @given(
     st.integers(1, 70),
     st.integers(1, 7),

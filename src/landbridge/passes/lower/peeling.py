@@ -213,7 +213,7 @@ class Peeling:
             d, step, run.tile, 0 if run.start == 0 else None, m_extent - run.tile if ends_with_rows else None
         )
         tiles = [self.pieces(run.start + k * run.tile, run.tile, d) for k in range(run.count)]
-        return found if found is not None and _describes(found, tiles, run.tile, iterations) else None
+        return found if found is not None and _describes(found, run, tiles, iterations) else None
 
     def _ends(
         self, d: int, step: int, tile: int, first_row: Extent | None, last_row: Extent | None
@@ -248,17 +248,31 @@ def _is_inside(run: Run, k: int, rows: tuple[int, int]) -> bool:
     return run.start + k * run.tile >= rows[0] and run.start + (k + 1) * run.tile <= rows[1]
 
 
-def _describes(peeled: PeeledIterations, tiles: Sequence[Sequence[LoopPiece]], tile: int, iterations: int) -> bool:
-    """Returns whether ``peeled`` describes all ``tiles`` of a run exactly: for each tile its pieces of the loop."""
-    for k, pieces in enumerate(tiles):
-        left = [frozenset(range(tile))] * iterations
-        for ends, here in ((peeled.first, k == 0), (peeled.last, k == len(tiles) - 1)):
-            for piece in ends if here else ():
-                for i in range(piece.low, piece.high):
-                    left[i] &= piece.rows
-        if _rows_of(pieces) != left:
-            return False
-    return True
+def _describes(peeled: PeeledIterations, run: Run, tiles: Sequence[Sequence[LoopPiece]], iterations: int) -> bool:
+    """Returns whether the code of ``peeled`` executes in each tile of ``run`` what its pieces of the loop say."""
+    first = run.start
+    assert isinstance(first, int)
+    return all(
+        _executed(peeled, first + k * run.tile, run.tile, iterations) == _rows_of(pieces)
+        for k, pieces in enumerate(tiles)
+    )
+
+
+def _executed(peeled: PeeledIterations, row: int, tile: int, iterations: int) -> list[frozenset[int]] | None:
+    """Returns the rows of the tile at ``row`` that execute each iteration; None if a row would execute one twice."""
+    assert isinstance(peeled.last_row, int)
+    low = max(peeled.before - row * peeled.step, 0) if peeled.first else 0
+    high = iterations - max(peeled.after + (row - peeled.last_row) * peeled.step, 0) if peeled.last else iterations
+    result = []
+    for i in range(iterations):
+        parts = [p.rows for p in peeled.first if i < low and p.low <= i < p.high]
+        parts += [p.rows for p in peeled.last if i >= high and p.low <= i < p.high]
+        parts += [frozenset(range(tile))] if low <= i < high else []
+        rows = frozenset[int]().union(*parts)
+        if len(rows) < sum(map(len, parts)):
+            return None
+        result.append(rows)
+    return result
 
 
 def _rows_of(pieces: Sequence[LoopPiece]) -> list[frozenset[int]]:

@@ -121,7 +121,8 @@ def _is_timed(target: Target, schedules: Schedules) -> bool:
 def vector_unit_of(target: Target) -> VectorUnit:
     """Returns the properties of a CPU target that schedules depend on."""
     schedules = _schedules(target)
-    timed, core = _is_timed(target, schedules), cpu_core(target.mcpu)
+    timed = _is_timed(target, schedules)
+    core = cpu_core(str(target.options.get("mcpu", "")))
     return VectorUnit(
         target.vector_bits // 8,
         target.vector_registers,
