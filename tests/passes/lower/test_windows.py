@@ -96,6 +96,11 @@ def test_llvm_with_products_by_lane(seed: int) -> None:
     in_child(check_by_lane, seed)
 
 
+def test_a_masked_column_shares_no_load_with_a_whole_one() -> None:
+    """Lanes along 7 pixels: the last column, of 3, begins where the first one is in its third iteration."""
+    in_child(check_by_lane, 6009)
+
+
 @pytest.mark.sample(3)
 @_seeds(2000, 60)
 def test_c(seed: int) -> None:

@@ -44,11 +44,14 @@ def emit_products(e: LlvmEmitter, loop: Advancing, body: Block) -> Sequence[SSAV
     the sums that it carries, of vectors in memory and lanes of others; returns what it yields.
 
     Returns None, and has printed nothing that is used, where the body does anything else, where loads of two vectors
-    gain nothing, and where several windows are unrolled: sums get more terms there than a vector has lanes, whose order
-    fits the registers only as LLVM interleaves it (100 instructions for 68 multiply-adds, against 149 in this order).
+    gain nothing, where each vector of weights has one use, as in products of one row (sums are spilled there), and
+    where several windows are unrolled: sums get more terms there than a vector has lanes, whose order fits the
+    registers only as LLVM interleaves it (100 instructions for 68 multiply-adds, against 149 in this order).
     """
     found = _products(body)
     if found is None or len(found.terms) > _LANES * (len(body.args) - 1):
+        return None
+    if len(found.terms) < 2 * len({term.factor for term in found.terms}):
         return None
     e.region(found.indices)
     e.scopes.append({})

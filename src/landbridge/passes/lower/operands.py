@@ -137,7 +137,7 @@ class Operands:
         for a in reads:
             if is_image(self.buffers[a.buffer].type):
                 continue
-            numbers = {self.numbers.number(a, (m, n), shift): (m, n, shift) for m, n, shift in reversed(copies)}
+            numbers = {self.number(a, t, copy): copy for copy in reversed(copies)}
             self._copies |= numbers
             stride = 0 if self.sched.lane is None else a.index.coeff(self.sched.lane)
             match self.walk(a):
@@ -219,13 +219,16 @@ class Operands:
         """Returns the active lanes of the vector at (m, n), 0 for all; an SSA value may be more than all, or
         negative.
         """
-        if self.sched.lane is not None and self.sched.lane == self.sched.m_dim:
-            vector, mask, last = m, t.m_mask, t.m_size - 1
-        else:
-            vector, mask, last = n, t.n_mask, t.n_size - 1
+        vector, mask, last = self._masked_vector(t, m, n)
         if not isinstance(mask, int):
             return self.code.add(mask, -vector * self.lanes)
         return mask if vector == last else 0
+
+    def _masked_vector(self, t: Tile, m: int, n: int) -> tuple[int, Index, int]:
+        """Returns the vector at (m, n) along the lanes, the mask of its tile, and the vector which that belongs to."""
+        if self.sched.lane is not None and self.sched.lane == self.sched.m_dim:
+            return m, t.m_mask, t.m_size - 1
+        return n, t.n_mask, t.n_size - 1
 
     def walk(self, a: ElementAccess) -> Walk:
         """Returns how ``a`` moves along the lanes."""
@@ -251,7 +254,7 @@ class Operands:
 
         Guards are tested, except those that are known to hold.
         """
-        number = self.numbers.number(a, (m, n), shift)
+        number = self.number(a, t, (m, n, shift))
         if (found := self._loads.get(number)) is None:
             if self.walk(a) is Walk.TRANSPOSED and number not in self._merged:
                 self.merge([a], t, [(row, n, shift) for row in range(t.m_size)])
@@ -262,6 +265,19 @@ class Operands:
             found = self._load(a, t, m, n, shift) if merged is None else self._pick(merged, t)
             self._loads[number] = found
         return found
+
+    def number(self, a: ElementAccess, t: Tile, copy: Copy) -> LoadNumber:
+        """Returns the value number of what ``a`` reads in a copy of the body.
+
+        A vector of which only some lanes are active has a number of its own: other vectors read all of its elements.
+        """
+        m, n, shift = copy
+        number = self.numbers.number(a, (m, n), shift)
+        vector, mask, last = self._masked_vector(t, m, n)
+        is_masked = not isinstance(mask, int) or (mask != 0 and vector == last)
+        if not is_masked or self.walk(a) is Walk.STAYS:
+            return number
+        return number._replace(group=(*number.group, "masked", vector))
 
     def _pick(self, picked: Picked, t: Tile) -> SSAValue:
         """Returns lanes of vectors that several loads share."""
@@ -393,7 +409,7 @@ class Operands:
         if lanes == 1:
             at = self.index(row, t, m, n, shift), self.index(location.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
-        element = self.numbers.number(a, (m, n), shift)
+        element = self.number(a, t, (m, n, shift))
         key = element._replace(offset=element.offset - location.lane), 0
         pixel = self._loads.get(key)
         if pixel is None:

@@ -208,11 +208,11 @@ class ReductionIterations:
 
         with operands.known.tested(self.peeling.guards_of(window.dim) if is_peeled else []):
             operands.forget()
-            numbers, folded = operands.numbers, dict[LoadNumber, SSAValue]()
+            folded = dict[LoadNumber, SSAValue]()
             for n, (m, iteration) in product(range(t.n_size), window.in_memory_order(t.m_size)):
                 if (m, n, 0, 0) not in slots or (is_peeled and not t.executes(m, window.dim, iteration)):
                     continue
-                number = numbers.number(window.read, (m, n), (window.dim, iteration))
+                number = operands.number(window.read, t, (m, n, (window.dim, iteration)))
                 if number not in folded:
                     folded[number] = fold_iteration(m, n, iteration)
                 result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], folded[number])
