@@ -11,7 +11,7 @@ import landbridge as lb
 from landbridge.device.api import Device, Space
 from landbridge.device.import_source import BusAddress, ImportSource
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import ZeroCopyError
+from landbridge.errors import InputError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call
 from landbridge.executable.parts import ModuleImage, VDevice
@@ -130,6 +130,13 @@ class TestOnTheCPU:
         dram, s = Dram(), lb.Session(on_the_cpu(), num_threads=1)
         x, y = (dram.allocate((N,), np.float32, kind=PynqArray) for _ in range(2))
         s(x, out=[y])
+        dram.calls.clear()
+        (result,) = s(X.copy())
+        np.testing.assert_array_equal(np.asarray(result), 2 * X)
+        assert dram.calls == []
+        both = dram.allocate((2 * N,), np.float32, kind=PynqArray)
+        with pytest.raises(InputError, match="would share 32 bytes"):  # found once the output is bound
+            s(both[:N], out=[both[8 : N + 8]])
         dram.calls.clear()
         (result,) = s(X.copy())
         np.testing.assert_array_equal(np.asarray(result), 2 * X)
