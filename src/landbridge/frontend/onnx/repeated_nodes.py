@@ -17,8 +17,8 @@ from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from landbridge.frontend.onnx.attributes import attribute_values
 from landbridge.frontend.onnx.decisions import Decisions
+from landbridge.frontend.onnx.node_keys import NodeKeys, is_weight
 from landbridge.frontend.onnx.values import ImportedValue, has_no_elements
 from landbridge.identity_map import IdentityMap
 from landbridge.ir.graph_builder import BuiltConstant, GraphBuilder
@@ -27,7 +27,7 @@ from landbridge.ir.new_operation import new_operation
 from landbridge.ir.op_attributes import NODE
 from landbridge.operators import Kernel
 from landbridge.operators.implementations import is_built_in
-from landbridge.ops.unread import MOST_READ, is_unread
+from landbridge.ops.unread import is_unread
 from landbridge.records import record
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -112,14 +112,8 @@ class RepeatedNodes:
 
     def __init__(self, g: GraphBuilder, decisions: Decisions, attributes: dict[ir.Node, Hashable]) -> None:
         self._g, self._decisions = g, decisions
-        #: The attributes of nodes as keys, of all walks.
-        self._attributes = attributes
+        self._keys = NodeKeys(attributes)
         self._known: dict[Hashable, _Import] = {}
-        self._types: IdentityMap[Attribute, int] = IdentityMap()
-        self._equal_types: dict[Attribute, int] = {}
-        self._arrays: IdentityMap[Array, int] = IdentityMap()
-        #: Positions of operands whose elements an import has read, by operator.
-        self._read: dict[tuple[str, str], set[int]] = {}
         self._recording: ImportRecording | None = None
         #: How many nodes were imported like others.
         self.count = 0
@@ -169,8 +163,9 @@ class RepeatedNodes:
         if recording is None or results is None or not recording.is_plain or recording.before != self._state():
             return
         node = recording.of
-        read = self._read.setdefault((node.node.domain, node.node.op_type), set())
-        read.update(i for i, x in enumerate(node.operands) if isinstance(x, np.ndarray) and x in recording.read)
+        self._keys.note_read(
+            node.node, [i for i, x in enumerate(node.operands) if isinstance(x, np.ndarray) and x in recording.read]
+        )
         created = self._import(recording, constants or [], results)
         if created is not None:
             self._known[self._key(node)] = created
@@ -188,7 +183,7 @@ class RepeatedNodes:
 
     def _node(self, node: ir.Node, operands: Sequence[ImportedValue | None]) -> _Node | None:
         """Returns the facts of ``node``; None if it is of a kind that is not repeated."""
-        if self._attribute_key(node) is None:
+        if self._keys.of_attributes(node) is None:
             return None
         values: dict[SSAValue, None] = {}
         has_weights = False
@@ -200,66 +195,13 @@ class RepeatedNodes:
                     values[x.owner.source] = None
                 values[x] = None
             elif isinstance(x, np.ndarray):
-                has_weights |= _is_weight(x)
+                has_weights |= is_weight(x)
             elif x is not None:
                 return None
         return _Node(node, operands, list(values), has_weights) if values else None
 
-    def _attribute_key(self, node: ir.Node) -> Hashable:
-        """Returns the operator of ``node`` and its attributes; None if one of these is a graph."""
-        if node not in self._attributes:
-            kinds = {attribute.type for attribute in node.attributes.values()}
-            self._attributes[node] = (
-                None
-                if kinds & {ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
-                else (
-                    *(node.domain, node.op_type, node.version),
-                    tuple(bool(value.name) for value in node.outputs),
-                    tuple((name, _attribute(value)) for name, value in sorted(attribute_values(node).items())),
-                    tuple(_equal_shapes(node)),
-                )
-            )
-        return self._attributes[node]
-
     def _key(self, node: _Node) -> Hashable:
-        read = self._read.get((node.node.domain, node.node.op_type), ())
-        parts: list[Hashable] = [self._attribute_key(node.node)]
-        growths = self._g.growths
-        # a view and what it is a view of have numbers of their own: either may be another operand
-        numbers: IdentityMap[Any, int] = IdentityMap()
-        for position, x in enumerate(node.operands):
-            if x is None:
-                parts.append(None)
-                continue
-            known = len(numbers)
-            if (number := numbers.setdefault(x, known)) != known:
-                parts.append(number)
-            elif isinstance(x, SSAValue):
-                parts.append((self._type(x.type), x in growths))
-                if isinstance(x.owner, ViewOp):
-                    source = x.owner.source
-                    is_of_view = isinstance(source.owner, ViewOp)
-                    parts.append((self._type(source.type), source in growths, x.owner.first, is_of_view))
-                    parts.append(numbers.setdefault(source, len(numbers)))
-            elif isinstance(x, np.ndarray):
-                parts.append(self._array(x, position in read))
-        return tuple(parts)
-
-    def _type(self, ty: Attribute) -> int:
-        """Returns the number of a type: types are the same objects in most cases, and their hashes walk all of them."""
-        found = self._types.get(ty)
-        if found is None:
-            found = self._types[ty] = self._equal_types.setdefault(ty, len(self._equal_types))
-        return found
-
-    def _array(self, x: Array, is_read: bool) -> Hashable:
-        if x.dtype == object:
-            return "sizes", x.shape, tuple(x.reshape(-1).tolist())
-        if not _is_weight(x):
-            return x.dtype.name, x.shape, x.tobytes()
-        if is_read:
-            return "read", self._arrays.setdefault(x, len(self._arrays))
-        return "weight", x.dtype.name, x.shape
+        return self._keys.of(node.node, node.operands, self._g.growths)
 
     def _import(
         self, recording: ImportRecording, constants: Sequence[BuiltConstant], results: Sequence[ImportedValue]
@@ -299,7 +241,7 @@ class RepeatedNodes:
                 found.append(positions[x])
             elif isinstance(x, np.ndarray) and operand is not None:
                 found.append(-1 - operand)
-            elif isinstance(x, np.ndarray) and not (node.has_weights and _is_weight(x)):
+            elif isinstance(x, np.ndarray) and not (node.has_weights and is_weight(x)):
                 found.append(x)
             else:
                 return None
@@ -328,13 +270,13 @@ class RepeatedNodes:
             named = next((i for i, name in enumerate(names) if name == hint), None)
             hint = None if named is not None or hint == built.node else hint
         array = built.array
-        weights = {i: x for i, x in enumerate(node.operands) if isinstance(x, np.ndarray) and _is_weight(x)}
+        weights = {i: x for i, x in enumerate(node.operands) if isinstance(x, np.ndarray) and is_weight(x)}
         same = [i for i, x in weights.items() if array is x] or [i for i, x in weights.items() if _is_reshape(array, x)]
         if any(weights[i] is not weights[same[0]] for i in same):
             return None  # these share memory, and those of an equal node need not
         if same:
             return _Constant(None, same[0], array.shape, hint, named)
-        is_of_weight = node.has_weights and _is_weight(array)
+        is_of_weight = node.has_weights and is_weight(array)
         return None if is_of_weight else _Constant(array, 0, array.shape, hint, named)
 
     def _repeat(self, known: _Import, node: _Node) -> Sequence[ImportedValue]:
@@ -385,10 +327,6 @@ def _after(last: Operation | None, g: GraphBuilder) -> Iterator[Operation]:
         op = op.next_op
 
 
-def _is_weight(x: Array) -> bool:
-    return x.size > MOST_READ and x.dtype != object
-
-
 def _is_reshape(array: Array, x: Array) -> bool:
     """Returns whether ``array`` is all of ``x``, in the same memory, perhaps as another shape."""
     if array is x:
@@ -396,21 +334,3 @@ def _is_reshape(array: Array, x: Array) -> bool:
     if array.dtype != x.dtype or array.size != x.size or not (array.flags.c_contiguous and x.flags.c_contiguous):
         return False
     return bool(array.__array_interface__["data"][0] == x.__array_interface__["data"][0])
-
-
-def _attribute(value: Any) -> Hashable:
-    """Returns a key that is equal for attributes of equal values: as text, -0.0 is not 0, nor 1.0 the integer 1."""
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    elements = repr(value.tolist()) if value.dtype == object else value.tobytes()  # bytes of objects are addresses
-    return value.dtype.name, value.shape, elements
-
-
-def _equal_shapes(node: ir.Node) -> Iterator[int | None]:
-    """Yields for each operand and output the first one that is declared to have its shape: definitions compare these.
-
-    None where no shape is declared.
-    """
-    shapes = [None if value is None else value.shape for value in (*node.inputs, *node.outputs)]
-    for shape in shapes:
-        yield None if shape is None else shapes.index(shape)
