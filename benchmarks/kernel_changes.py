@@ -3,9 +3,9 @@
 python benchmarks/kernel_changes.py BEFORE [--only OCR] [--targets "llvm -mcpu=znver4;raspberry-pi-4"]
 
 BEFORE is the folder of another checkout. The models of ``peers.py`` are compiled up to their PrimFuncs, once for each
-target; these are kept beside the fetched models. Both checkouts lower all of them. A kernel with the same lowered IR
-has the same machine code. Of the others the machine code is made and its instructions are counted: those of its text,
-so that loops are not weighed by their iterations.
+target, and the PrimFuncs are stored in the folder of fetched models. Both checkouts lower them. A kernel with the same
+lowered IR has the same machine code. Of the others the machine code is made and its instructions are counted: those of
+its text, so that loops are not weighed by their iterations.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import landbridge as lb
 from tests.cli.command_line import invoke
+from tests.compiler.product_model import save_product
 from tests.devices.present import first_instance
 from tests.vm import programs
 
@@ -207,14 +208,7 @@ def test_limits_of_memory_and_time(tmp_path: Path) -> None:
 
 @pytest.fixture
 def product(tmp_path: Path) -> Path:
-    """``y = relu(x @ w)``."""
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (3, 4)) for name in "xy")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
-    weights = numpy_helper.from_array(np.eye(4, dtype=np.float32) - 0.5, "w")
-    graph = helper.make_graph(nodes, "product", [x], [y], [weights])
-    path = tmp_path / "product.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    return save_product(tmp_path)
 
 
 def test_a_first_program_runs_while_the_full_one_is_compiled(

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.compiler import background_compile
 from landbridge.compiler.background_compile import BackgroundCompile
 from landbridge.errors import FallbackWarning, InputError
+from tests.compiler.product_model import save_product
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 #: Seconds after which something that has to happen will not: far more than it takes on a busy machine.
@@ -39,14 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """``y = relu(x @ w)``."""
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (3, 4)) for name in "xy")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
-    weights = numpy_helper.from_array(np.eye(4, dtype=np.float32) - 0.5, "w")
-    graph = helper.make_graph(nodes, "product", [x], [y], [weights])
-    path = tmp_path / "product.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    return save_product(tmp_path)
 
 
 def compiled_by(executable: lb.Executable) -> BackgroundCompile:

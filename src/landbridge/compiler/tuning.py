@@ -8,12 +8,12 @@ own (``session/kernel_timer.py``), which ends with the time that was given, or w
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -40,7 +40,7 @@ from landbridge.passes.lower.prims import vector_unit_of
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.tasks import may_repeat
 from landbridge.passes.registry import run_pipeline
-from landbridge.process.helper_process import environment, python_command
+from landbridge.process.start_helper import start_helper
 from landbridge.records import record
 from landbridge.reporting.warning_notes import warn
 from landbridge.sizes.size import Size
@@ -215,16 +215,10 @@ def _timed(files: list[str], results: int, end: float) -> list[dict[str, Any]] |
     if left <= 0:
         return None
     request = {"files": files, "results": results, "seconds": min(_SECONDS, left / _PARTS)}
-    process = subprocess.Popen(
-        python_command(_SERVE),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    )
+    process = start_helper(_SERVE, is_silent=True)
     try:
         output, _ = process.communicate(json.dumps(request).encode() + b"\n", timeout=left)
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         return None
     finally:
         process.kill()

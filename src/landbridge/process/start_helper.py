@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from landbridge.process.helper_process import environment, python_command
 
 
-def start_helper(code: str) -> subprocess.Popen[bytes]:
-    """Starts a Python process that runs ``code``, with pipes to its standard input and output; raises OSError."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(python_command(code), stdin=pipe, stdout=pipe, env=environment())
+def start_helper(code: str, *, is_silent: bool = False) -> subprocess.Popen[bytes]:
+    """Starts a Python process that runs ``code``, with pipes to its standard input and output; raises OSError.
+
+    ``is_silent``: what it writes to its standard error is dropped.
+    """
+    pipe, errors = subprocess.PIPE, subprocess.DEVNULL if is_silent else None
+    return subprocess.Popen(python_command(code), stdin=pipe, stdout=pipe, stderr=errors, env=environment())
 
 
 def run_helper(code: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:

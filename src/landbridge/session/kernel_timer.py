@@ -1,6 +1,6 @@
 """The process that times kernels: programs of one kernel each, run on this machine, on equal random inputs.
 
-It is a process of its own, so that what it measures cannot end the compile, and the compile can end it.
+In a process of its own, a kernel that crashes does not end the compile, and the compile can stop one that takes long.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def serve() -> None:
 def times(files: list[Path], results: int, seconds: float) -> list[dict[str, object]]:
     """Returns the least seconds of a run of each program, on one thread, and a digest of its first ``results`` outputs.
 
-    Programs run in turn for ``seconds``, at least once each.
+    The programs run alternately for ``seconds``, each at least once.
     """
     end = time.perf_counter() + seconds
     sessions = [Session(load(file), num_threads=1) for file in files]
-    executable = load(files[0])
-    inputs = _random(executable.main.inputs)
+    main = sessions[0].executable.main
+    inputs = _random(main.inputs)
     least = [float("inf")] * len(files)
     digests = []
     for session in sessions:
@@ -56,7 +56,7 @@ def times(files: list[Path], results: int, seconds: float) -> list[dict[str, obj
             session.set_input(name, value)
         session.run()
         digest = sha256()
-        for spec in executable.main.outputs[:results]:
+        for spec in main.outputs[:results]:
             digest.update(session.get_output(spec.name, out=np.empty(spec.shape, numpy_dtype(spec.dtype))))
         digests.append(digest.hexdigest())
     for _ in range(_ROUNDS):

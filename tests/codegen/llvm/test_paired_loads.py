@@ -35,8 +35,8 @@ def test_a_tile_loads_weights_in_pairs_and_adds_in_order() -> None:
 
 def test_too_few_registers_and_nothing_to_pair() -> None:
     assert paired_steps(LOADS, TERMS, ROWS + 1) is None
-    apart = [Load(load.pointer, 2 * load.offset) for load in LOADS]
-    assert paired_steps(apart, TERMS, ROWS + 2) is None
+    scattered = [Load(load.pointer, 2 * load.offset) for load in LOADS]
+    assert paired_steps(scattered, TERMS, ROWS + 2) is None
 
 
 def test_a_sum_that_would_get_its_terms_in_another_order_is_left_alone() -> None:

@@ -103,7 +103,7 @@ class Operands:
             None if d is None else Unrolled(d, self.lanes if d == sched.lane else 1) for d in (sched.m_dim, sched.n_dim)
         )
         #: The value numbers of the loads of the current block.
-        self.numbers = self._number_block()
+        self._numbers = self._number_block()
         #: What the block has loaded: by number, and vectors that others are picked from by their first number and
         #: position.
         self._loads: dict[LoadNumber | tuple[LoadNumber, int], SSAValue] = {}
@@ -122,7 +122,7 @@ class Operands:
 
     def forget(self) -> None:
         """Start a new block of straight-line code: the loads of other blocks are not visible in it."""
-        self.numbers = self._number_block()
+        self._numbers = self._number_block()
         self._loads, self._merged, self._copies, self._collected = dict(self._retained), {}, {}, {}
 
     def _number_block(self) -> LoadNumbers:
@@ -272,7 +272,7 @@ class Operands:
         A vector of which only some lanes are active has a number of its own: other vectors read all of its elements.
         """
         m, n, shift = copy
-        number = self.numbers.number(a, (m, n), shift)
+        number = self._numbers.number(a, (m, n), shift)
         vector, mask, last = self._masked_vector(t, m, n)
         is_masked = not isinstance(mask, int) or (mask != 0 and vector == last)
         if not is_masked or self.walk(a) is Walk.STAYS:

@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+from xdsl.ir import Block
+
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import skips_padding
@@ -260,9 +262,9 @@ def _describes(peeled: PeeledIterations, run: Run, tiles: Sequence[Sequence[Loop
 
 def _executed(peeled: PeeledIterations, row: int, tile: int, iterations: int) -> list[frozenset[int]] | None:
     """Returns the rows of the tile at ``row`` that execute each iteration; None if a row would execute one twice."""
-    assert isinstance(peeled.last_row, int)
-    low = max(peeled.before - row * peeled.step, 0) if peeled.first else 0
-    high = iterations - max(peeled.after + (row - peeled.last_row) * peeled.step, 0) if peeled.last else iterations
+    low, high = peeled.bounds(Code(Block()), iterations, row)  # of numbers, it emits nothing
+    assert isinstance(low, int)
+    assert isinstance(high, int)
     result = []
     for i in range(iterations):
         parts = [p.rows for p in peeled.first if i < low and p.low <= i < p.high]

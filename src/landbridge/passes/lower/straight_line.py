@@ -22,9 +22,10 @@ from landbridge.records import record
 class LoadNumber(NamedTuple):
     """The value number of a load: while no loop index around the block changes, equal numbers read equal values.
 
-    ``offset`` is the distance in elements from what the first row, column and iteration read. Two numbers whose
-    ``access`` and ``group`` are equal are ``offset`` apart in memory, and the same guards hold for both. Accesses
-    are compared by identity, because a stage may read an element again after another one has stored it.
+    ``offset`` is the distance in elements from what the first row, column and iteration read. If two numbers have the
+    same ``access`` and ``group``, the difference of their offsets is their distance in memory, and the same guards hold
+    for both. Accesses are compared by identity, because a stage may read an element again after another one has stored
+    it.
     """
 
     access: ElementAccess
@@ -135,9 +136,9 @@ def merged_scalars(reads: Iterable[LoadNumber], lanes: int) -> dict[LoadNumber, 
 
 
 def interleaved_vectors(reads: Iterable[LoadNumber], stride: int, lanes: int) -> dict[LoadNumber, Picked]:
-    """Returns the vectors among ``reads`` that lie between each other's lanes, which are ``stride`` elements apart.
+    """Returns the vectors among ``reads`` that are interleaved: their lanes are ``stride`` elements apart.
 
-    ``stride`` vectors of ``lanes`` whose numbers follow one another cover as many contiguous vectors.
+    ``stride`` such vectors, each one element further on than the one before, cover as many contiguous vectors.
     """
     merged: dict[LoadNumber, Picked] = {}
     for run in _runs(reads):
@@ -164,7 +165,7 @@ def transposed_rows(reads: Iterable[LoadNumber]) -> dict[LoadNumber, TransposedR
 
 
 def _runs(reads: Iterable[LoadNumber]) -> Iterator[list[LoadNumber]]:
-    """Yields the longest runs of different numbers of one access and group that are one element apart."""
+    """Yields ``reads`` in runs of contiguous elements, each of one access and group and as long as possible."""
     groups: dict[tuple[ElementAccess, tuple[object, ...]], set[int]] = {}
     for a, group, offset in reads:
         groups.setdefault((a, group), set()).add(offset)
