@@ -199,6 +199,10 @@ ILLEGAL: dict[str, tuple[LoopTree, Callable[[LoopTree], LoopTree]]] = {
         loop_tree(product((5, 4, 3), "float32")),
         lambda t: reorder(peel(reorder(t, ["d2", "d1"]), "d2", 1), ["d1", "d2"], 0),
     ),
+    "around one part of it alone": (
+        loop_tree(product((2, 2, 3), "float32")),
+        lambda t: reorder(peel(t, "d0", 1), ["d2", "d1", "d0"], 1),
+    ),
     "one accumulator": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d2")),
     "is inside it": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d1")),
     "it is no reduction loop": (loop_tree(product((5, 4, 8), "float32")), lambda t: rfactor(t, "d1")),
