@@ -199,10 +199,6 @@ ILLEGAL: dict[str, tuple[LoopTree, Callable[[LoopTree], LoopTree]]] = {
         loop_tree(product((5, 4, 3), "float32")),
         lambda t: reorder(peel(reorder(t, ["d2", "d1"]), "d2", 1), ["d1", "d2"], 0),
     ),
-    "around one part of it alone": (
-        loop_tree(product((2, 2, 3), "float32")),
-        lambda t: reorder(peel(t, "d0", 1), ["d2", "d1", "d0"], 1),
-    ),
     "one accumulator": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d2")),
     "is inside it": (loop_tree(product((5, 4, 8), "float32")), lambda t: vectorize(t, "d1")),
     "it is no reduction loop": (loop_tree(product((5, 4, 8), "float32")), lambda t: rfactor(t, "d1")),
@@ -311,3 +307,11 @@ def test_no_sequence_of_transformations_changes_a_result(kind: str, dtype: str, 
             np.testing.assert_allclose(found, wanted, rtol=0, atol=25 * 25 * 10 * 2.0**-24)
         else:
             np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("branch", [0, 1])
+def test_one_part_of_a_peeled_loop_may_have_its_sum_around_it(branch: int) -> None:
+    plain = loop_tree(product((2, 2, 3), "float32"))
+    tree = reorder(peel(plain, "d0", 1), ["d2", "d1", "d0"], branch)
+    for found, wanted in zip(results(tree), results(plain), strict=True):
+        np.testing.assert_array_equal(found, wanted)

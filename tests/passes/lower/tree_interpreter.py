@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,8 +53,16 @@ class TreeInterpreter:
         self._loops(self._tree.loops, {}, ())
 
     def _loops(self, loops: Sequence[TreeLoop], values: Values, around: tuple[TreeLoop, ...]) -> None:
-        folds = self._nest.reduction is not None and self._sums is None
-        opens = folds and (not loops or self._tree.reduces(loops[0]))
+        if not loops:
+            self._group((), values, around, reduces=True)
+        for reduces, group in groupby(loops, self._tree.reduces):
+            self._group(tuple(group), values, around, reduces=reduces)
+
+    def _group(
+        self, loops: tuple[TreeLoop, ...], values: Values, around: tuple[TreeLoop, ...], *, reduces: bool
+    ) -> None:
+        """Run neighbouring loops; those that reduce, or the iteration if there are no loops, share accumulators."""
+        opens = reduces and self._nest.reduction is not None and self._sums is None
         if opens:
             self._sums = {}
             for below in _chains(loops):

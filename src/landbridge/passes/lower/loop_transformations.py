@@ -126,13 +126,9 @@ def reorder(tree: LoopTree, names: Sequence[str], branch: int | None = None, *, 
         if _in_order(tree, order) != _in_order(tree, chain):
             _require_any_order(tree, what, reassociates=reassociates)
         siblings = around[-1].inside if around else tree.loops
-        is_part = len(siblings) > 1 and not any(tree.reduces(loop) for loop in around)
-        if is_part and tree.reduces(order[0]) != tree.reduces(top):  # siblings that reduce share accumulators
-            shared = "its parts add to the same accumulators"
-            raise ScheduleError(
-                f"{what}: {top.name} is peeled, and "
-                + (shared if tree.reduces(top) else f"{order[0].name} would be around one part of it alone")
-            )
+        shares_sums = len(siblings) > 1 and tree.reduces(top) and not any(tree.reduces(loop) for loop in around)
+        if shares_sums and not tree.reduces(order[0]):
+            raise ScheduleError(f"{what}: {top.name} is peeled, and its parts add to the same accumulators")
         _require_places(what, [*around, *order])
         _require_each_term_once(tree, (*around, *order))
         return chained(order, chain[-1].inside)

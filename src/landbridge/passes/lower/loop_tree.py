@@ -7,7 +7,8 @@ each with the loops that were inside; the innermost loops are the *leaves*, and 
 
 The nest's stages run inside each leaf. Accumulators of a reduction live around the outermost reduction loop of a
 branch: they begin there with the initial values, one for each point of the parallel loops inside, and the stages after
-the reduction run when that loop ends.
+the reduction run when that loop ends. Reduction loops that follow one another, as the parts of a peeled one, share
+them.
 """
 
 from __future__ import annotations
